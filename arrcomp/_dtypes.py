@@ -60,7 +60,7 @@ def by_name(name: str) -> DType:
     """The data type of this name; raises TypeError where the format has none."""
     row = _BY_NAME.get(name)
     if row is None:
-        raise TypeError(f"dtype: expected {', '.join(_BY_NAME)}, got {shortened(name)}")
+        raise _unknown(name)
     return row
 
 
@@ -76,7 +76,24 @@ def by_numpy(dtype: Any) -> DType:
     except (TypeError, ValueError, SyntaxError):
         raise wrong_type("dtype", "a NumPy dtype or its name", dtype) from None
     row = _BY_NUMPY.get(native(dtype))
-    return by_name(str(dtype)) if row is None else row
+    if row is None:
+        raise _unknown(str(dtype), _way_out(dtype))
+    return row
+
+
+def _unknown(name: str, hint: str = "") -> TypeError:
+    return TypeError(f"dtype: expected {', '.join(_BY_NAME)}, got {shortened(name)}{hint}")
+
+
+def _way_out(dtype: np.dtype[Any]) -> str:
+    """What to do with arrays of a NumPy dtype that the format lacks."""
+    if dtype.kind in "mM":
+        return "; .view('int64') makes integers of the same bits"
+    if dtype.fields:
+        return "; pass its fields one by one"
+    if dtype.kind in "fc":
+        return f"; .astype('{'float64' if dtype.kind == 'f' else 'complex128'}') has fewer bits"
+    return ""
 
 
 def native(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -119,6 +119,7 @@ def compress(
             job.make_folder()
             rows: list[Measurement] = []
             with (
+                job.naming(),
                 input_file(job.source, ".npy") as readable,
                 output_file(job.output, ".arrcomp", job.source, force=force) as writable,
             ):

@@ -42,6 +42,7 @@ _OUT = (
     "File to write: .npy (of one array), .npz, .safetensors or .pt; a folder for several files; or -. [default: IN "
     f"without .arrcomp, or without {COMPRESSED_END}]"
 )
+_COMPRESSED_ENDS = (".arrcomp", COMPRESSED_END)
 _DELTA = "The file to decompress (.arrcomp, .safetensors); - for standard input, one stream."
 _FULL = (
     f"File to write: .npy (of one array), .npz, .safetensors or .pt; .arrcomp or {COMPRESSED_END}; or -. [default: "
@@ -76,6 +77,8 @@ def decompress(
     with one_line_errors():
         jobs = planned(sources, output, output_of=restored_path, takes=is_compressed, force=force)
         check_json_has_room(as_json, jobs[0].output)
+        for job in jobs:
+            _check_uncompressed(job.output)
         job_rows = []
         for job in jobs:
             job.make_folder()
@@ -95,12 +98,20 @@ def decompress(
             print_line(_restored_verdict(all_rows, count_text(len(jobs), "file")))
 
 
+def _check_uncompressed(output: Path) -> None:
+    """Raise ValueError for a name of compressed files, which only `arrcomp apply` writes."""
+    if output.name.endswith(_COMPRESSED_ENDS):
+        expected = f"a name that does not end in {' or '.join(_COMPRESSED_ENDS)}, as compressed files do"
+        raise ValueError(f"{output}: expected {expected}, got {output.name!r}")
+
+
 def _decompressed(
     job: Job, threads: int | None, max_nbytes: int | None, *, force: bool, quiet: bool, base: Path | None = None
 ) -> list[Measurement]:
     """Decompress a file, with the base that it needs. Returns the measurements of its arrays, in the file's order."""
     rows: dict[str, Measurement] = {}
     with (
+        job.naming(),
         input_file(job.source, ".arrcomp") as readable,
         output_file(job.output, ".npy", job.source, force=force) as writable,
         _files.open_file(readable, max_nbytes=max_nbytes, base=base) as file,
@@ -121,7 +132,7 @@ def _decompressed(
             done(row.spec.nbytes)
             return compressed
 
-        if job.output.name.endswith((".arrcomp", COMPRESSED_END)):
+        if job.output.name.endswith(_COMPRESSED_ENDS):
             _files.save_file(Lazy(file, complete), writable, metadata=file.metadata, threads=threads)
         else:
             write_arrays(writable, Content(Lazy(file, restored, file.info), file.metadata))

@@ -1,5 +1,6 @@
 """The command `arrcomp delta`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -88,5 +89,11 @@ def delta(
             results = Lazy(content.arrays, Compressing(content, choice.rules, settings, check, rows, against))
             _files.save_file(results, writable, metadata=content.metadata, progress=not quiet, base=against)
         silent = quiet or output == STANDARD
-        verdict = "" if silent else f"{compressed_verdict(rows, output, output.stat().st_size)}, against {old}"
+        verdict = "" if silent else f"{compressed_verdict(rows, output, output.stat().st_size)}{_base_text(rows, old)}"
         show(rows, as_json=as_json, quiet=silent, timings=timings, verdict=verdict)
+
+
+def _base_text(rows: Sequence[Measurement], old: Path) -> str:
+    """Whether the file needs its base, in words."""
+    needed = any(row.spec.codec.needs_reference for row in rows)
+    return f", against {old}" if needed else f"; no array needs {old}, as their codecs take no reference"

@@ -30,7 +30,7 @@ class Difference(NamedTuple):
 
     values: int
     differing: int  # by more than the tolerance
-    largest_error: float = 0.0  # |a - b|, where both are finite, as in the sums below
+    largest_error: float = 0.0  # |a - b|, where both are finite, as in the sums below; infinite for other shapes
     relative_to_range: float = 0.0  # `largest_error` divided by the range of a's finite values; the largest of pairs
     squared_error: float = 0.0  # sum of |a - b|^2
     squared_norm: float = 0.0  # sum of |a|^2
@@ -68,7 +68,8 @@ def difference(a: Array, b: Array, tolerance: Tolerance) -> Difference:
     mismatch = mismatch_of(a, b)
     obstacle = "" if mismatch is None else mismatch.text
     if a.shape != b.shape:
-        return Difference(max(a.size, b.size), max(a.size, b.size, 1), obstacle=obstacle)
+        size, unknown = max(a.size, b.size), (math.inf,) * 3
+        return Difference(size, max(size, 1), *unknown, obstacle=obstacle)
     found = _of_values(*_flat_parts(a, b), tolerance)
     if mismatch is None:
         return found

@@ -1,11 +1,13 @@
 """Which files a command reads, and which file it writes for each of them."""
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .._files.content import check_exists
+from ..errors import ArrcompError
 from .standard import STANDARD, check_writable
 
 
@@ -15,6 +17,16 @@ class Job(NamedTuple):
     source: Path
     output: Path
     is_one_of_several: bool = False  # or the only one in a folder: its output may need a new folder
+
+    @contextlib.contextmanager
+    def naming(self) -> Iterator[None]:
+        """Name the file in errors that do not, if it is one of several."""
+        try:
+            yield
+        except (ArrcompError, TypeError, ValueError) as error:
+            if self.is_one_of_several and str(self.source) not in str(error):
+                error.args = (f"{self.source}: {error}",)
+            raise
 
     def make_folder(self) -> None:
         """Make the folder of the output, if it is one of several."""

@@ -148,13 +148,15 @@ def check_suffix(path: Location, suffixes: tuple[str, ...]) -> str:
 
 
 def check_exists(path: Location) -> None:
-    """Raise OSError unless there is such a file: users want to know that before anything of its suffix."""
+    """Raise OSError unless there is such a file, ValueError if it is a pipe: users want to know that first."""
     if isinstance(path, OtherFile):
         path.check_exists()
         return
     path.stat()
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not path.is_file():  # a pipe, which cannot be read in ranges
+        raise ValueError(f"{path}: expected a regular file, got another kind")
 
 
 def check_readable(path: Location, suffixes: tuple[str, ...]) -> str:

@@ -60,7 +60,10 @@ class _ZarrCodec(ChunkCodec, ABC):
 
     def evolve_from_array_spec(self, array_spec: Any) -> Self:
         """This codec, if it takes the array's dtype. zarr calls it when an array is created or opened."""
-        self.codec.check_dtype(_dtypes.by_numpy(array_spec.dtype.to_native_dtype()))
+        dtype = array_spec.dtype.to_native_dtype()
+        if self.takes_bytes and not self.codec.takes_numpy(dtype):
+            raise TypeError(f"dtype: expected numbers or booleans, got {dtype}; ArrcompCompressor takes every dtype")
+        self.codec.check_dtype(_dtypes.by_numpy(dtype))
         return self
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:

@@ -122,6 +122,27 @@ def test_other_dtypes_are_refused_by_name(x: NDArray[Any]) -> None:
     assert str(x.dtype) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "hint"),
+    [
+        ("datetime64[D]", ".view('int64') makes integers of the same bits"),
+        ("timedelta64[s]", ".view('int64') makes integers of the same bits"),
+        ([("a", "f4")], "pass its fields one by one"),
+        pytest.param(
+            "g", ".astype('float64') has fewer bits", marks=pytest.mark.skipif(np.dtype("g") == "f8", reason="the same")
+        ),
+        pytest.param(
+            "G", ".astype('complex128') has fewer bits", marks=pytest.mark.skipif(np.dtype("g") == "f8", reason="the same")
+        ),
+    ],
+    ids=str,
+)
+def test_the_error_for_another_dtype_says_what_to_do(dtype: Any, hint: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        arrcomp.compress(np.zeros(2, dtype))
+    assert str(caught.value).endswith(f"; {hint}")
+
+
 @pytest.mark.parametrize("x", [[1.0, 2.0], (1,), 3.0, 1, None, "text", b"bytes", {"a": 1}, object(), np.float32])
 def test_what_is_no_array_is_refused(x: Any) -> None:
     with pytest.raises(TypeError, match="x: expected a NumPy, PyTorch, JAX or CuPy array"):

@@ -140,6 +140,11 @@ def test_info_says_what_a_file_needs() -> None:
     assert "base" not in json.loads(run("info", "--json", "x.arrcomp"))
 
 
+def test_a_file_whose_codec_takes_no_reference_is_said_to_need_no_base() -> None:
+    text = run("delta", "old.npy", "new.npy", "-o", "x.arrcomp", "--codec", "int4")
+    assert text.endswith("all guarantees kept; no array needs old.npy, as their codecs take no reference\n")
+
+
 def test_another_base_is_refused_and_nothing_is_written(folder: Path) -> None:
     run("delta", "old.safetensors", "new.safetensors", "-o", "d.safetensors")
     before = sorted(path.name for path in folder.iterdir())

@@ -84,6 +84,24 @@ def test_a_name_that_does_not_say_what_it_was_is_refused() -> None:
     checks.check_same_bits(np.load("z.npy"), WEIGHTS)
 
 
+def test_an_error_names_the_file_of_several_that_it_is_about() -> None:
+    np.save("data/time.npy", np.array(["2020"], "datetime64[D]"))
+    message = run("compress", "data", "-o", "small", code=2)
+    assert message.startswith("arrcomp: data/time.npy: array 'arr_0': dtype: expected ")
+    assert "got datetime64[D]; .view('int64') makes integers of the same bits" in message
+    run("compress", "x.npy", "m.npz")
+    message = run("decompress", "x.npy.arrcomp", "m.npz.arrcomp.safetensors", "--force", "--max-nbytes", "9", code=2)
+    assert message.count("x.npy.arrcomp") == 1
+
+
+def test_decompressed_files_have_no_name_of_compressed_ones() -> None:
+    run("compress", "x.npy")
+    for name in ("y.arrcomp", "y.arrcomp.safetensors"):
+        message = run("decompress", "x.npy.arrcomp", "-o", name, code=2)
+        assert f"{name}: expected a name that does not end in .arrcomp or .arrcomp.safetensors" in message
+        assert not Path(name).exists()
+
+
 def test_several_files_are_each_compressed() -> None:
     lines = run("compress", "x.npy", "m.npz").splitlines()
     assert [line.split(":")[0] for line in lines] == [

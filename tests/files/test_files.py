@@ -271,6 +271,16 @@ def test_a_missing_file_is_missing_whatever_its_suffix(tmp_path: Path) -> None:
             call(tmp_path)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+@pytest.mark.parametrize("suffix", [".npy", ".arrcomp", ".safetensors"])
+def test_a_pipe_is_refused_before_it_is_waited_for(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    os.mkfifo(path)
+    for call in (read_any, read_arrays) if suffix == ".npy" else (read_any, arrcomp.open_file, arrcomp.load_file):
+        with pytest.raises(ValueError, match=rf"x\{suffix}: expected a regular file, got another kind"):
+            call(path)
+
+
 def test_dtypes_and_shapes_are_known_without_reading(tmp_path: Path) -> None:
     arrays = {"a": np.zeros((2, 3), np.float16), "b": np.array(7)}
     for suffix in (".npz", ".safetensors"):
