@@ -163,6 +163,8 @@ def writable_bytes(out: Any) -> Bytes:
 
 
 def _view(out: Any) -> NDArray[Any]:
+    if isinstance(out, memoryview) and not out.c_contiguous:
+        raise ValueError(f"out: expected a C-contiguous array, got strides {out.strides}")
     if isinstance(out, (bytes, bytearray, memoryview)):
         return np.frombuffer(out, np.uint8)
     if isinstance(out, np.ndarray):

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -82,6 +82,9 @@ class _LocalSource:
         self._path, self._failure = path, failure
         self._position = threading.Lock()  # where a read cannot say its own
         self.nbytes = os.fstat(self._file.fileno()).st_size
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self._path}: expected its path in a pickle, got the open file; open it in each process")
 
     def read_into(self, data: Bytes, offset: int) -> None:
         done = 0

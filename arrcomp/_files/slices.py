@@ -24,9 +24,9 @@ class Slice:
 
     ``file.slice(name)[10:20, ..., 3]`` is the array, or scalar, that NumPy returns for the whole array and this index.
     Only the blocks that have its values are read and decoded, and what is between two of them where that is cheaper:
-    all of it where values are predicted. A payload in a Zstandard frame is unpacked whole for the first slice, and kept
-    for the others. So is an array that is coded against one of a base: it is decompressed whole, from the file, which
-    must still be open for the first slice.
+    all of it where values are predicted. `numpy.asarray` decompresses the whole array. A payload in a Zstandard frame
+    is unpacked whole for the first slice, and kept for the others. So is an array that is coded against one of a base:
+    it is decompressed whole, from the file, which must still be open for the first slice.
 
     Attributes:
         spec: codec, dtype and shape of the array.
@@ -65,6 +65,12 @@ class Slice:
         with naming(self._path, self._name):
             selection = basic_selection(self.shape, axes, self.spec.codec.predicts)
             return decode_selection(self._payload, self.spec, selection, self._threads)[()]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        # Without it NumPy would make an array of one object.
+        if copy is False:
+            raise ValueError("copy: expected None or True, got False; decompressing makes a new array")
+        return np.asarray(self[...], dtype)
 
 
 def _axes_of(shape: Sequence[int], indices: Sequence[Index]) -> list[Axis]:

@@ -208,6 +208,7 @@ def test_a_buffer_for_the_result_is_viewed(make: Any) -> None:
     [
         (bytearray(16), ValueError, r"out: expected at least \d+ bytes \(max_compressed_nbytes\), got 16"),
         (np.empty(0, np.uint8), ValueError, r"out: expected at least \d+ bytes \(max_compressed_nbytes\), got 0"),
+        (memoryview(bytearray(9999))[::2], ValueError, r"out: expected a C-contiguous array, got strides \(2,\)"),
         (bytes(100_000), ValueError, "read-only"),
         (np.empty(200_000, np.uint8)[::2], ValueError, "expected a C-contiguous"),
         (np.empty(100_000, np.float32), TypeError, "out: expected dtype uint8, got float32"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import stat
 import weakref
 import zipfile
@@ -269,6 +270,26 @@ def test_a_missing_file_is_missing_whatever_its_suffix(tmp_path: Path) -> None:
                 call(tmp_path / name)
         with pytest.raises(IsADirectoryError):
             call(tmp_path)
+
+
+def test_a_slice_is_an_array_for_numpy(tmp_path: Path) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    arrcomp.save_file({"x": x}, tmp_path / "x.safetensors")
+    with arrcomp.open_file(tmp_path / "x.safetensors") as file:
+        part = file.slice("x")
+        checks.check_same_bits(np.asarray(part), x)
+        assert np.asarray(part, np.float64).dtype == np.float64
+        assert np.sum(part) == 66
+        with pytest.raises(ValueError, match="^copy: expected None or True, got False"):
+            np.asarray(part, copy=False)
+
+
+def test_an_open_file_is_not_pickled(tmp_path: Path) -> None:
+    arrcomp.save_file({"x": np.ones(3)}, tmp_path / "x.safetensors")
+    with arrcomp.open_file(tmp_path / "x.safetensors") as file:
+        for what in (file, file.slice("x")):
+            with pytest.raises(TypeError, match=r"x\.safetensors: expected its path in a pickle, got the open file; open"):
+                pickle.dumps(what)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
