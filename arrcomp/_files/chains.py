@@ -69,7 +69,8 @@ class CheckpointChain:
             options: further arguments of `save_file`.
 
         Raises:
-            ValueError: `step` is not above that of the last checkpoint.
+            ValueError: `step` is not above that of the last checkpoint; or no array is like one of the last checkpoint,
+                which is then of another model.
             Others: same as in `save_file`.
         """
         steps = self.steps()
@@ -87,7 +88,9 @@ class CheckpointChain:
         `options` are those of `load_file`, and so are the errors. ValueError if there is no such checkpoint.
         """
         steps = self.steps()
-        wanted = step if step is not None or not steps else steps[-1]
+        if not steps:
+            raise ValueError(f"{self._folder}: expected a checkpoint, got none")
+        wanted = steps[-1] if step is None else step
         if wanted not in steps:
             raise ValueError(f"step: expected one of {shown(steps)} in {self._folder}, got {shown(wanted)}")
         return load_file(self.path(wanted), **options)

@@ -108,9 +108,9 @@ class ArrcompCodec(_ZarrCodec, ArrayBytesCodec, _Partial):  # type: ignore[misc,
     that is replaced meanwhile, may have wrong values. Chunks in zarr's GPU buffers are coded on the GPU; this has not
     run on a GPU yet.
 
-    Write whole chunks: zarr decodes a chunk of which a part is written, and codes all of it again. What was there may then
-    change by the bound once more with a predictor or `rel`, and does not with `abs` or `pointwise` alone. zarr's fill
-    value, if it is finite, is kept bit for bit where it is the codec's `fill_value` too.
+    Write whole chunks: zarr decodes a chunk of which a part is written, and codes all of it again. What was there may
+    then change by the bound once more with a predictor or `rel`, and does not with `abs` or `pointwise` alone. zarr's
+    fill value, if it is finite, is kept bit for bit where it is the codec's `fill_value` too.
 
     Filters may come first. The codec's bound then holds for the values that they make, and may not hold for the array
     (errors add up after `Delta`). Some filters of numcodecs flatten chunks, or view floats as integers (`BitRound`,

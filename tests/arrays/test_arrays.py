@@ -98,6 +98,9 @@ def test_numpy_scalars_are_arrays_without_dimensions(scalar: Any) -> None:
     assert y == scalar
 
 
+no_long_double = pytest.mark.skipif(np.dtype("g") == np.float64, reason="the same")
+
+
 @pytest.mark.parametrize(
     "x",
     [
@@ -109,9 +112,7 @@ def test_numpy_scalars_are_arrays_without_dimensions(scalar: Any) -> None:
         np.zeros(2, [("a", "f4")]),
         np.zeros(2, "V3"),
         np.zeros(2, ml_dtypes.int2),
-        pytest.param(
-            np.zeros(2, np.longdouble), marks=pytest.mark.skipif(np.dtype("g") == np.float64, reason="the same")
-        ),
+        pytest.param(np.zeros(2, np.longdouble), marks=no_long_double),
         np.zeros(2, np.clongdouble),
     ],
     ids=lambda x: str(x.dtype),
@@ -128,12 +129,8 @@ def test_other_dtypes_are_refused_by_name(x: NDArray[Any]) -> None:
         ("datetime64[D]", ".view('int64') makes integers of the same bits"),
         ("timedelta64[s]", ".view('int64') makes integers of the same bits"),
         ([("a", "f4")], "pass its fields one by one"),
-        pytest.param(
-            "g", ".astype('float64') has fewer bits", marks=pytest.mark.skipif(np.dtype("g") == "f8", reason="the same")
-        ),
-        pytest.param(
-            "G", ".astype('complex128') has fewer bits", marks=pytest.mark.skipif(np.dtype("g") == "f8", reason="the same")
-        ),
+        pytest.param("g", ".astype('float64') has fewer bits", marks=no_long_double),
+        pytest.param("G", ".astype('complex128') has fewer bits", marks=no_long_double),
     ],
     ids=str,
 )

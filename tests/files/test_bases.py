@@ -350,6 +350,8 @@ def test_one_array_and_its_reference_are_in_memory_at_once() -> None:
 def test_a_chain_has_a_full_file_every_so_often(folder: Path) -> None:
     chain = CheckpointChain(folder / "run", ErrorBounded(abs=1e-3), full_every=3)
     assert chain.steps() == []
+    with pytest.raises(ValueError, match=r"run: expected a checkpoint, got none$"):
+        chain.load()
     states = [OLD]
     for step in range(0, 70, 10):
         states.append(changed(states[-1], step))

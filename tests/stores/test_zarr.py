@@ -380,7 +380,7 @@ def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dty
 
 @pytest.mark.parametrize("dtype", ["M8[s]", "S3", [("a", "f4")]], ids=str)
 def test_a_serializer_names_the_compressor_that_takes_other_dtypes(dtype: Any) -> None:
-    with pytest.raises(TypeError, match=r"^dtype: expected numbers or booleans, .*; ArrcompCompressor takes every dtype"):
+    with pytest.raises(TypeError, match=r"^dtype: expected numbers or booleans, .*; ArrcompCompressor takes every"):
         zarr.create_array(zarr.storage.MemoryStore(), shape=(8,), dtype=dtype, **coded_by(Lossless()))
 
 
