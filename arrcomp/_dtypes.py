@@ -91,9 +91,8 @@ def _way_out(dtype: np.dtype[Any]) -> str:
         return "; .view('int64') makes integers of the same bits"
     if dtype.fields:
         return "; pass its fields one by one"
-    if dtype.kind in "fc":
-        return f"; .astype('{'float64' if dtype.kind == 'f' else 'complex128'}') has fewer bits"
-    return ""
+    fewer = {np.longdouble: "float64", np.clongdouble: "complex128"}.get(dtype.type)
+    return "" if fewer is None else f"; .astype('{fewer}') has fewer bits"
 
 
 def native(dtype: np.dtype[Any]) -> np.dtype[Any]:

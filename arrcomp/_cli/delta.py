@@ -96,4 +96,4 @@ def delta(
 def _base_text(rows: Sequence[Measurement], old: Path) -> str:
     """Whether the file needs its base, in words."""
     needed = any(row.spec.codec.needs_reference for row in rows)
-    return f", against {old}" if needed else f"; no array needs {old}, as their codecs take no reference"
+    return f", against {old}" if needed else f"; no array was coded against {old}"

@@ -142,7 +142,7 @@ def test_info_says_what_a_file_needs() -> None:
 
 def test_a_file_whose_codec_takes_no_reference_is_said_to_need_no_base() -> None:
     text = run("delta", "old.npy", "new.npy", "-o", "x.arrcomp", "--codec", "int4")
-    assert text.endswith("all guarantees kept; no array needs old.npy, as their codecs take no reference\n")
+    assert text.endswith("all guarantees kept; no array was coded against old.npy\n")
 
 
 def test_another_base_is_refused_and_nothing_is_written(folder: Path) -> None:
