@@ -35,20 +35,26 @@ ARRCOMP_INLINE bool is_within(Scalar x, Scalar limit) {
 // Scalars as lanes of their own, for what is written once for one number and for a row of them.
 template <class Scalar>
 concept IsScalar = std::is_floating_point_v<Scalar>;
+// What comparing them gives. A bool would be a number to & and |.
+struct ScalarMask {
+  bool set;
+};
+ARRCOMP_INLINE ScalarMask operator&(ScalarMask a, ScalarMask b) { return {a.set && b.set}; }
+ARRCOMP_INLINE ScalarMask operator|(ScalarMask a, ScalarMask b) { return {a.set || b.set}; }
 template <IsScalar Scalar>
-ARRCOMP_INLINE bool lt(Scalar x, Scalar y) {
-  return x < y;
+ARRCOMP_INLINE ScalarMask lt(Scalar x, Scalar y) {
+  return {x < y};
 }
 template <IsScalar Scalar>
-ARRCOMP_INLINE bool le(Scalar x, Scalar y) {
-  return x <= y;
+ARRCOMP_INLINE ScalarMask le(Scalar x, Scalar y) {
+  return {x <= y};
 }
 template <IsScalar Scalar>
-ARRCOMP_INLINE Scalar select(bool which, Scalar yes, Scalar no) {
-  return which ? yes : no;
+ARRCOMP_INLINE Scalar select(ScalarMask which, Scalar yes, Scalar no) {
+  return which.set ? yes : no;
 }
-ARRCOMP_INLINE bool any(bool which) { return which; }
-ARRCOMP_INLINE bool all(bool which) { return which; }
+ARRCOMP_INLINE bool any(ScalarMask which) { return which.set; }
+ARRCOMP_INLINE bool all(ScalarMask which) { return which.set; }
 ARRCOMP_INLINE bool all(Mask which) { return !any(~which); }
 template <IsScalar Scalar>
 ARRCOMP_INLINE Scalar number_of(Scalar x, Scalar) {
