@@ -42,18 +42,33 @@ for name in "${chosen[@]}"; do
     { echo "error: CODEC: expected one of ${names[*]} header stream, got '$name'" >&2; exit 2; }
 done
 
+# Debian has the fuzzer and the sanitizers in a package of their own, whose name has the compiler's version.
+install_fuzzer() {
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends clang
+  apt-get install -y -qq --no-install-recommends "libclang-rt-$(clang++ -dumpversion | cut -d. -f1)-dev"
+}
+
 if ! has_fuzzer && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  { apt-get update -qq && apt-get install -y -qq --no-install-recommends clang; } >/dev/null 2>&1 || true
+  install_fuzzer >/dev/null 2>&1 || true
 fi
 if ! has_fuzzer; then
-  echo "error: no clang++ with libFuzzer and its sanitizers: on Debian they are in the package clang" >&2
+  echo "error: no clang++ with libFuzzer and its sanitizers: on Debian these are in clang and libclang-rt-VERSION-dev" >&2
   exit 69
 fi
 
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 cmake -S "$top" -B "$build" -DCMAKE_CXX_COMPILER=clang++ -DARRCOMP_FUZZ=ON "${launcher[@]}" >/dev/null
-cmake --build "$build" -j "$(nproc)"
+targets=()
+for name in "${chosen[@]}"; do
+  case $name in
+  header) ;;
+  stream) targets+=(arrcomp_fuzz_stream) ;;
+  *) targets+=(arrcomp_fuzz) ;;
+  esac
+done
+[ ${#targets[@]} = 0 ] || cmake --build "$build" -j "$(nproc)" --target "${targets[@]}"
 
 work=$(mktemp -d)
 status=0

@@ -27,7 +27,7 @@ def test_the_c_library_reads_what_python_reads_and_no_byte_more(tmp_path: Path) 
         pytest.skip("no C++ compiler: set CXX")
     program = str(tmp_path / "read")
     sources = [str(ROOT / "tests" / "fuzz" / "stream.cpp"), *(str(ROOT / "native" / "c" / f"{n}.cpp") for n in SOURCES)]
-    command = [compiler, *FLAGS, "-fno-sanitize-recover=all", f"-I{ROOT / 'native'}", *sources, "-o", program]
+    command = [*compiler.split(), *FLAGS, "-fno-sanitize-recover=all", f"-I{ROOT / 'native'}", *sources, "-o", program]
     build = subprocess.run(command, capture_output=True, text=True)
     assert build.returncode == 0, build.stderr
 
