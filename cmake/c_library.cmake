@@ -19,18 +19,19 @@ add_library(arrcomp_c OBJECT
   c/stream.cpp
   c/xxh3.cpp)
 arrcomp_target(arrcomp_c)
-target_compile_definitions(arrcomp_c PRIVATE "ARRCOMP_VERSION=\"${ARRCOMP_VERSION}\"")
+target_compile_definitions(arrcomp_c PRIVATE "ARRCOMP_VERSION=\"${ARRCOMP_VERSION}\""
+                           "$<$<BOOL:${WIN32}>:ARRCOMP_API=__declspec(dllexport)>")
 target_link_libraries(arrcomp_c PUBLIC arrcomp_cpu)
 
 # Links the object library into a shared one, out of which only functions with this prefix are seen: the C++ library's
-# own templates would be, too.
+# own templates would be, too. (Out of a DLL nothing is seen that does not say so.)
 function(arrcomp_shared_library name prefix)
   target_link_libraries(${name} PRIVATE arrcomp_c arrcomp_cpu)
   set(symbols "${ARRCOMP_GENERATED}/${name}.symbols")
   if(APPLE)
     file(CONFIGURE OUTPUT "${symbols}" CONTENT "_${prefix}*\n")
     target_link_options(${name} PRIVATE "LINKER:-exported_symbols_list,${symbols}")
-  else()
+  elseif(NOT WIN32)
     file(CONFIGURE OUTPUT "${symbols}" CONTENT "{ global: ${prefix}*; local: *; };\n")
     target_link_options(${name} PRIVATE "LINKER:--version-script=${symbols}")
   endif()
@@ -56,6 +57,9 @@ if(ARRCOMP_C)
 endif()
 
 if(ARRCOMP_HDF5)
+  if(WIN32)
+    message(FATAL_ERROR "ARRCOMP_HDF5: expected OFF on Windows, where the filter does not find the HDF5 that calls it")
+  endif()
   add_library(h5arrcomp MODULE hdf5/filter.cpp hdf5/filter_values.cpp hdf5/hdf5.cpp)
   arrcomp_target(h5arrcomp)
   arrcomp_shared_library(h5arrcomp H5PLget_plugin_)

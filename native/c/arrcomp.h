@@ -15,7 +15,14 @@
 extern "C" {
 #endif
 
+/* What a function is declared with. The build of a Windows library gives another. */
+#ifndef ARRCOMP_API
+#ifdef _WIN32
+#define ARRCOMP_API
+#else
 #define ARRCOMP_API __attribute__((visibility("default")))
+#endif
+#endif
 
 /* What a function returns. `arrcomp_error_message()` says more of every status but ARRCOMP_OK. */
 typedef enum arrcomp_status {

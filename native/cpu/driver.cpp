@@ -1,6 +1,6 @@
 // Spreads arrays and their groups over threads, and places the groups' bytes.
 #include <atomic>
-#include <cfloat>
+#include <limits>
 #include <memory>
 
 #ifdef __linux__
@@ -37,7 +37,7 @@ uint64_t last_level_cache() {
 double range_bound(const EncodeJob& job, double rel, int threads) {
   const Shares shares = group_shares(job.plan, threads);
   struct Range {
-    double limits[2] = {DBL_MAX, -DBL_MAX};
+    double limits[2] = {std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest()};
   };
   std::vector<Range> ranges(static_cast<size_t>(shares.workers));
   const Isa& isa = cpu::isa();
