@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import library
 import numpy as np
 import pytest
+from programs import run, tool
 
 import arrcomp
 
 pytestmark = pytest.mark.c
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def run(*command: object) -> str:
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
-
-
-def tool(name: str) -> str:
-    """A tool of this environment, or of the machine."""
-    here = Path(sys.executable).parent / name
-    found = str(here) if here.exists() else shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
 
 
 def check_field(program: Path, tmp_path: Path) -> None:
@@ -52,9 +36,8 @@ def test_the_c_example_builds_with_cmake(lib: library.Library, tmp_path: Path) -
 
 
 def test_the_c_example_builds_with_pkg_config_as_strict_c99(lib: library.Library, tmp_path: Path) -> None:
-    command = [tool("pkg-config"), "--cflags", "--libs", "arrcomp"]
     environment = {"PKG_CONFIG_PATH": str(library.PREFIX / "lib" / "pkgconfig")}
-    flags = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+    flags = run(tool("pkg-config"), "--cflags", "--libs", "arrcomp", environment=environment).split()
     program, source = tmp_path / "field", EXAMPLES / "c" / "field.c"
     strict = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
     run(tool("cc"), *strict, source, *flags, "-lm", f"-Wl,-rpath,{library.PREFIX / 'lib'}", "-o", program)
@@ -79,14 +62,19 @@ def test_the_rust_example_builds_without_crates(lib: library.Library, tmp_path: 
 
 
 def test_the_example_of_the_filter_keeps_what_it_says(lib: library.Library) -> None:
-    command = [sys.executable, "-P", str(EXAMPLES / "hdf5_filter.py")]
-    result = subprocess.run(command, env=library.environment(), capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    numbers = re.findall(r"[\d,.]*\d", result.stdout)
+    printed = run(sys.executable, "-P", EXAMPLES / "hdf5_filter.py", environment=library.environment())
+    numbers = re.findall(r"[\d,.]*\d", printed)
     plain, stored, error, bound = (float(number.replace(",", "")) for number in numbers)
     assert stored < plain / 3
     assert 0 < error <= bound == 0.01
-    assert result.stdout.endswith("every bit of the lossless dataset: True\n")
+    assert printed.endswith("every bit of the lossless dataset: True\n")
+
+
+def test_the_example_of_netcdf_keeps_what_it_says(lib: library.Library) -> None:
+    printed = run(sys.executable, "-P", EXAMPLES / "netcdf_filter.py", environment=library.environment())
+    plain, stored, error, bound = (float(number.replace(",", "")) for number in re.findall(r"[\d,.]*\d", printed))
+    assert stored < plain / 3
+    assert 0 < error <= bound == 0.01
 
 
 def test_the_library_shows_its_functions_alone() -> None:

@@ -5,12 +5,12 @@ A process has one set of plugins, which it finds when HDF5 is first used: the te
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import library
 import pytest
+from programs import run, tool
 
 pytestmark = pytest.mark.c
 
@@ -132,15 +132,54 @@ with h5py.File(path) as file:
 """
 
 
+# A dataset in chunks, and one without; what `h5repack` made of them, with and without the filter.
+REPACKED = {
+    "made": """
+with h5py.File(path, "w") as file:
+    file["x"] = rng.standard_normal((90, 100)).cumsum(0).astype("f4")
+    file.create_dataset("y", data=rng.integers(0, 9, 1000), chunks=(300,))
+print(",".join(map(str, filter_options(arrcomp.ErrorBounded(abs=1e-2))["compression_opts"])))
+print(",".join(map(str, filter_options()["compression_opts"])))
+""",
+    "filtered": """
+x, y = rng.standard_normal((90, 100)).cumsum(0).astype("f4"), rng.integers(0, 9, 1000)
+with h5py.File(path) as file:
+    assert file["x"].chunks == (30, 50)
+    chunk = arrcomp.from_bytes(file["x"].id.read_direct_chunk((30, 50))[1])
+    assert chunk.codec == arrcomp.ErrorBounded(abs=1e-2)
+    np.testing.assert_array_equal(file["x"][30:60, 50:], chunk.decompress())
+    assert 0 < abs(file["x"][()].astype("f8") - x).max() <= 1e-2
+    assert arrcomp.from_bytes(file["y"].id.read_direct_chunk((300,))[1]).codec == arrcomp.Lossless()
+    np.testing.assert_array_equal(file["y"][()], y)
+""",
+    "plain": """
+with h5py.File(path) as file, h5py.File(sys.argv[2]) as filtered:
+    for name in "xy":
+        assert file[name].id.get_create_plist().get_nfilters() == 0
+        np.testing.assert_array_equal(file[name][()], filtered[name][()])
+""",
+}
+
+
 @pytest.mark.parametrize(
     "program", [LOSSLESS, CODECS, REFUSED, CORRUPT, NETCDF], ids=["lossless", "codecs", "refused", "corrupt", "netcdf"]
 )
 def test_hdf5_files(program: str, tmp_path: Path, lib: library.Library) -> None:
-    result = subprocess.run(
-        [sys.executable, "-P", "-W", "error", "-c", PREAMBLE + program, str(tmp_path / "file.h5")],
-        env=library.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    run_program(program, tmp_path / "file.h5")
+
+
+def test_h5repack_applies_the_filter_and_takes_it_away(tmp_path: Path, lib: library.Library) -> None:
+    made, filtered, plain = (tmp_path / f"{name}.h5" for name in REPACKED)
+    numbers = run_program(REPACKED["made"], made).split()
+    filters = [f"{name}:UD=428,0,{len(of.split(','))},{of}" for name, of in zip("xy", numbers, strict=True)]
+    repack, environment = tool("h5repack"), library.environment()
+    run(repack, "-l", "x:CHUNK=30x50", "-f", filters[0], "-f", filters[1], made, filtered, environment=environment)
+    run_program(REPACKED["filtered"], filtered)
+    run(repack, "-f", "x:NONE", "-f", "y:NONE", filtered, plain, environment=environment)
+    run_program(REPACKED["plain"], plain, filtered)
+
+
+def run_program(program: str, *paths: Path) -> str:
+    """What a program prints, whose HDF5 finds the filter."""
+    command = (sys.executable, "-P", "-W", "error", "-c", PREAMBLE + program)
+    return run(*command, *paths, environment=library.environment())

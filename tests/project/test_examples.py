@@ -284,6 +284,7 @@ def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
         pytest.param("checkpoint_accuracy", "sklearn", "PyTorch and scikit-learn", marks=pytest.mark.full),
         pytest.param("hdf5_blocks", "h5py", "h5py", marks=pytest.mark.full),
         pytest.param("hdf5_filter", "h5py", "h5py", marks=pytest.mark.full),
+        pytest.param("netcdf_filter", "netCDF4", "netCDF4", marks=pytest.mark.full),
         pytest.param("torch_experts", "torch", "PyTorch", marks=pytest.mark.full),
         pytest.param("torch_less_memory", "torch", "PyTorch", marks=pytest.mark.full),
         pytest.param(
