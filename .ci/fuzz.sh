@@ -59,7 +59,7 @@ fi
 
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-cmake -S "$top" -B "$build" -DCMAKE_CXX_COMPILER=clang++ -DARRCOMP_FUZZ=ON "${launcher[@]}" >/dev/null
+cmake -S "$top" -B "$build" -DCMAKE_CXX_COMPILER=clang++ -DARRCOMP_FUZZ=ON -DARRCOMP_WERROR=ON "${launcher[@]}" >/dev/null
 targets=()
 for name in "${chosen[@]}"; do
   case $name in
