@@ -24,7 +24,7 @@ class Place(NamedTuple):
         return self.module._parameters.get(self.name)
 
     def put(self, weight: Tensor) -> None:
-        """Replace the parameter: what `setattr` does, in a time that small models notice."""
+        """Replace the parameter for a forward pass: what `setattr` does, in a time that small models notice."""
         self.module._parameters[self.name] = weight  # type: ignore[assignment]
 
 
@@ -45,8 +45,12 @@ class Block:
             module.register_forward_pre_hook(self._before),
             module.register_forward_hook(self._after, always_call=True),
         ]
-        memory.register(self, self.weights)
+        memory.register(self, Block.weights)
         module.__dict__[_ATTRIBUTE] = self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self.memory.register(self, Block.weights)
 
     def weights(self) -> list[CompressedWeight]:
         """The weights that are compressed now."""
@@ -65,7 +69,7 @@ class Block:
     def _before(self, module: nn.Module, inputs: Any) -> None:
         if torch.compiler.is_compiling():
             return
-        self.memory.lock.acquire()
+        self.memory.begin(self, self._end)
         is_first = not any(self._running)
         self._running.append(not torch.is_grad_enabled())
         if self._running[-1] and is_first:
@@ -75,15 +79,17 @@ class Block:
             for place, weight in swapped:
                 place.put(plain[id(weight)])
 
-    def _after(self, module: nn.Module, inputs: Any, result: Any) -> None:
-        if torch.compiler.is_compiling() or not self._running:
-            return
+    def _after(self, module: nn.Module, inputs: Any, result: Any) -> Any:
+        if torch.compiler.is_compiling() or not self.memory.finish(self):
+            return None
+        return self.memory.copied(result)
+
+    def _end(self) -> None:
         if self._running.pop() and not any(self._running):
             for place, weight in self._swapped:
                 place.put(weight)
             self._swapped = []
             self.memory.release(self)
-        self.memory.lock.release()
 
 
 def block_of(module: nn.Module) -> Block | None:
@@ -111,7 +117,7 @@ def replace_weights(places: Iterable[tuple[str, Place]], make: Callable[[str, An
         weight = place.weight
         if id(weight) not in made:
             made[id(weight)] = make(name, weight)
-        place.put(made[id(weight)])
+        setattr(place.module, place.name, made[id(weight)])  # modules such as LSTM keep it elsewhere, too
 
 
 def find_blocks(model: nn.Module, is_block: Callable[[str], bool] | None) -> list[tuple[str, nn.Module]]:

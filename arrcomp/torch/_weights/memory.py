@@ -1,13 +1,18 @@
 """The memory that blocks share for their plain weights, one or two of them at a time."""
 
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from ..._arrays.contract import Payload
+from ..._format.spec import Spec
 from .._adapter import ADAPTER
 from .weight import CompressedWeight
 
@@ -22,6 +27,21 @@ def plain_nbytes(weights: Weights) -> int:
     return sum(_rounded(weight.compressed.spec.nbytes) for weight in _distinct(weights))
 
 
+class _Turn(NamedTuple):
+    """A forward pass of a block that has begun."""
+
+    owner: Owner
+    end: Callable[[], None]
+    frame: FrameType  # of the call of its module
+
+    def is_over(self) -> bool:
+        """Whether the call has ended, in the thread that made it."""
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and frame is not self.frame:
+            frame = frame.f_back
+        return frame is None
+
+
 class SharedMemory:
     """Gives blocks their plain weights, for as long as these say that they use them.
 
@@ -33,16 +53,43 @@ class SharedMemory:
     """
 
     def __init__(self, ahead: bool | None = None) -> None:
-        self.lock = threading.RLock()  # whoever uses weights holds it: threads take turns
         self._ahead = ahead
-        self._needs: dict[Owner, Callable[[], Weights]] = {}
-        self._next: dict[Owner, Owner] = {}
-        self._last: Owner = None
+        self._lock = threading.RLock()  # whoever uses weights holds it: threads take turns
+        self._turns: list[_Turn] = []  # of the thread that holds the lock, in one another
+        # Blocks that a model has no more are forgotten, and a copy of one of them takes no others with it.
+        self._needs: weakref.WeakKeyDictionary[Any, Callable[[Any], Weights]] = weakref.WeakKeyDictionary()
+        self._next: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+        self._last: weakref.ref[Any] | None = None
         self._slots: dict[torch.device, list[_Slot]] = {}
 
-    def register(self, owner: Owner, weights: Callable[[], Weights]) -> None:
-        """Tell of a block, and how to find its weights."""
+    def register(self, owner: Owner, weights: Callable[[Any], Weights]) -> None:
+        """Tell of a block, and how to find the weights of one."""
         self._needs[owner] = weights
+
+    def begin(self, owner: Owner, end: Callable[[], None]) -> None:
+        """Begin a forward pass, in a hook of its module. Other threads wait until `finish`, which calls `end`."""
+        self._lock.acquire()
+        self._end_interrupted()
+        self._turns.append(_Turn(owner, end, sys._getframe(3)))
+
+    def finish(self, owner: Owner) -> bool:
+        """End a forward pass; False if it did not begin, as another hook failed before."""
+        with self._lock:
+            self._end_interrupted()
+            began = bool(self._turns) and self._turns[-1].owner is owner
+            if began:
+                self._end_last()
+        return began
+
+    def copied(self, result: Any) -> Any:
+        """A module's result with copies of tensors that are in this memory, which the next block writes to.
+
+        None if there are no such tensors.
+        """
+        own = {_storage(slot.memory) for slots in self._slots.values() for slot in slots} - {None}
+        if not any(_storage(x) in own for x in pytree.tree_leaves(result)):
+            return None
+        return pytree.tree_map(lambda x: x.clone() if _storage(x) in own else x, result)
 
     @property
     def nbytes(self) -> int:
@@ -66,6 +113,17 @@ class SharedMemory:
                 if slot.user is owner:
                     slot.leave()
 
+    def _end_interrupted(self) -> None:
+        """End passes whose calls ended without the hooks: PyTorch runs none after a KeyboardInterrupt."""
+        while self._turns and self._turns[-1].is_over():
+            self._end_last()
+
+    def _end_last(self) -> None:
+        try:
+            self._turns.pop().end()
+        finally:
+            self._lock.release()
+
     def _filled(self, weights: Weights) -> "_Slot":
         device = weights[0].device
         slots = self._slots_on(device)
@@ -79,7 +137,8 @@ class SharedMemory:
 
     def _slots_on(self, device: torch.device) -> list["_Slot"]:
         if device not in self._slots:
-            blocks = [[own for own in weights() if own.device == device] for weights in self._needs.values()]
+            needs = [weights(owner) for owner, weights in self._needs.items()]
+            blocks = [[own for own in weights if own.device == device] for weights in needs]
             most = max(map(plain_nbytes, blocks), default=0)
             self._slots[device] = [_Slot(device, most) for _ in range(2 if self._looks_ahead(device) else 1)]
         return self._slots[device]
@@ -88,24 +147,24 @@ class SharedMemory:
         return device.type == "cuda" if self._ahead is None else self._ahead
 
     def _look_ahead(self, owner: Owner) -> None:
-        if self._last is not None:
-            self._next[self._last] = owner
-        self._last = owner
-        follower = self._next.get(owner)
+        last = None if self._last is None else self._last()
+        if last is not None:
+            self._next[last] = weakref.ref(owner)
+        self._last = weakref.ref(owner)
+        follower = self._next[owner]() if owner in self._next else None
         if follower is None or follower is owner:
             return
-        for weights in _by_device(self._needs[follower]()):
+        for weights in _by_device(self._needs[follower](follower)):
             slots = self._slots_on(weights[0].device)
             free = [slot for slot in slots if slot.user is None]
             if len(slots) > 1 and free and not any(slot.has(weights) for slot in slots):
                 free[0].fill(weights)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_ahead": self._ahead, "_needs": self._needs, "_next": self._next}
+        return {"ahead": self._ahead}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_ahead"])  # type: ignore[misc]
-        self._needs, self._next = state["_needs"], state["_next"]
+        self.__init__(**state)  # type: ignore[misc]  # blocks register when they are copied
 
 
 class _Slot:
@@ -114,7 +173,8 @@ class _Slot:
     def __init__(self, device: torch.device, nbytes: int) -> None:
         self.user: Owner = None
         self._side = _SideStream(device) if device.type == "cuda" else None
-        self._weights: list[CompressedWeight] = []  # whose values it has
+        self._weights: list[CompressedWeight] = []  # whose values it has,
+        self._layout: list[_Laid] = []  # and what they were when they got their places
         self._payloads: list[Tensor] = []  # of these, at the time
         self._targets: dict[int, Tensor] = {}
         self._parameters: dict[int, nn.Parameter] = {}
@@ -150,7 +210,7 @@ class _Slot:
             self._side.note_end_of_use()
 
     def _is_for(self, weights: Weights) -> bool:
-        return len(weights) == len(self._weights) and all(map(_is, weights, self._weights))
+        return len(weights) == len(self._layout) and all(map(_Laid.is_of, self._layout, weights))
 
     def _decompress(self) -> None:
         groups: dict[Hashable, list[CompressedWeight]] = {}
@@ -163,7 +223,8 @@ class _Slot:
 
     def _lay_out(self, weights: Weights) -> None:
         self._grow(plain_nbytes(weights))
-        self._weights, self._targets, end = list(weights), {}, 0
+        self._weights, self._layout = list(weights), list(map(_Laid.of, weights))
+        self._targets, end = {}, 0
         # Memory that is made in inference mode could not be changed outside.
         with torch.inference_mode(False), torch.no_grad():
             for weight in _distinct(weights):
@@ -181,6 +242,22 @@ class _Slot:
             self.memory = torch.empty(nbytes, dtype=torch.uint8, device=device)
         if self._side is not None:
             self._side.keep(self.memory)
+
+
+class _Laid(NamedTuple):
+    """What the place of a weight depends on: it may become another one, of another shape or dtype."""
+
+    weight: CompressedWeight
+    held: Any
+    spec: Spec
+    is_transposed: bool
+
+    @classmethod
+    def of(cls, weight: CompressedWeight) -> "_Laid":
+        return cls(weight, weight._held, weight.compressed.spec, weight._is_transposed)
+
+    def is_of(self, weight: CompressedWeight) -> bool:
+        return all(map(_is, self, _Laid.of(weight)))
 
 
 class _SideStream:
@@ -219,6 +296,16 @@ class _SideStream:
 
 def _is(one: Any, other: Any) -> bool:
     return one is other
+
+
+def _storage(x: Any) -> int | None:
+    """The address of the memory that a tensor is in."""
+    if type(x) not in (Tensor, nn.Parameter):
+        return None
+    try:
+        return x.untyped_storage().data_ptr() or None
+    except NotImplementedError:  # for tensors of torch.func and sparse ones, which are not in ours
+        return None
 
 
 def _rounded(nbytes: int) -> int:

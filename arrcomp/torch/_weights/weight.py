@@ -13,7 +13,7 @@ from ..._format.spec import Spec
 from ...codecs import Codec
 from .._adapter import ADAPTER
 from .._functions import compress, decompress
-from .._tensors import type_named
+from .._tensors import check_tensor, type_named
 
 _aten: Any = torch.ops.aten
 _wrapper: Any = Tensor._make_wrapper_subclass  # PyTorch has no type for it
@@ -24,9 +24,10 @@ class CompressedWeight(Tensor):
 
     `compress_weights` puts it in place of a model's parameters. It has the weight's shape, dtype and device, and every
     operator takes it: one that reads its values decompresses them to new memory first. One that changes it in place
-    compresses the result with the same codec. `detach`, `clone`, `to(device)`, `state_dict`, `load_state_dict`,
-    `torch.save` and copies of a model keep it compressed. Other results are ordinary tensors, those of another dtype
-    too. It has no gradient: `requires_grad_` raises ValueError.
+    compresses the result with the same codec, and so does an assignment to it or to its `data`. `detach`, `clone`,
+    `to(device)`, `state_dict`, `load_state_dict`, `torch.save` and copies of a model keep it compressed. Other results
+    are ordinary tensors, those of another dtype too. A row, or another view, is a copy: what is written into it is not
+    in the weight. It has no gradient: `requires_grad_` raises ValueError.
 
     Args:
         compressed: the values. Those that this process did not compress are checked: they are decompressed once.
@@ -65,6 +66,37 @@ class CompressedWeight(Tensor):
         """The values, in new memory."""
         values = decompress(self.compressed)
         return values.t() if self._is_transposed else values
+
+    @property
+    def data(self) -> Tensor:
+        """The weight itself, compressed. Values that are assigned to it are compressed with the same codec."""
+        return Tensor.data.__get__(self)  # type: ignore[attr-defined, no-any-return]
+
+    @data.setter
+    def data(self, values: Tensor) -> None:
+        check_tensor("data", values)
+        if isinstance(values, CompressedWeight):
+            _become(self, values)
+        else:
+            set_values(self, values)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        values = self.decompressed()
+        with torch.no_grad():
+            values[index] = value
+        set_values(self, values)
+
+    def share_memory_(self) -> "CompressedWeight":
+        """Move the compressed values to shared memory, as for any tensor."""
+        self._payload.share_memory_()
+        return self
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.decompressed().__dlpack__(**options)
+
+    def is_shared(self) -> bool:
+        """Whether the compressed values are in shared memory."""
+        return self._payload.is_shared()
 
     def requires_grad_(self, requires_grad: bool = True) -> "CompressedWeight":
         """Raise ValueError for True: `decompress_weights` makes weights that can be trained."""
@@ -117,8 +149,27 @@ class _Held:
 
 
 def set_values(weight: CompressedWeight, values: Tensor) -> None:
-    """Give a weight other values, of its shape and dtype."""
-    weight._held.compressed = compress(values.t() if weight._is_transposed else values, weight.codec)
+    """Give a weight other values. It becomes one of their shape, dtype and device.
+
+    Raises RuntimeError under tracing.
+    """
+    _check_changeable()
+    if (values.shape, values.dtype, values.device) == (weight.shape, weight.dtype, weight.device):
+        weight._held.compressed = compress(values.t() if weight._is_transposed else values, weight.codec)
+    else:
+        _become(weight, _wrapped(_Held(compress(values, weight.codec))))
+
+
+def _check_changeable() -> None:
+    if torch.compiler.is_compiling():  # the payload of a graph's input would stay as it is
+        raise RuntimeError("weight: expected changes of a compressed weight outside of compiled code, got one in it")
+
+
+def _become(weight: CompressedWeight, other: CompressedWeight) -> None:
+    """Make a weight an alias of another one, of any shape, dtype and device. Raises RuntimeError under tracing."""
+    _check_changeable()
+    Tensor.data.__set__(weight, other)  # type: ignore[attr-defined]
+    weight._held, weight._is_transposed = other._held, other._is_transposed
 
 
 def _checked(compressed: Any) -> Compressed:
@@ -167,6 +218,8 @@ def _transpose(weight: CompressedWeight, first: int = 0, second: int = 1) -> Any
 def _clone(weight: CompressedWeight, *, memory_format: Any = None) -> Any:
     if memory_format not in (None, torch.preserve_format) and weight._is_transposed:
         return NotImplemented
+    if torch.compiler.is_compiling():  # whoever clones a weight there may change the clone
+        return NotImplemented
     return _wrapped(_held_in(weight._payload.clone(), weight.compressed.spec), weight._is_transposed)
 
 
@@ -180,6 +233,7 @@ def _to_copy(
 
 
 def _copy(weight: CompressedWeight, source: Tensor, non_blocking: bool = False) -> CompressedWeight:
+    _check_changeable()
     if isinstance(source, CompressedWeight) and _is_same_kind(weight, source):
         weight._held.compressed = Compressed(
             source.compressed.spec, Payload(ADAPTER, source._payload.to(weight.device, copy=True), trusted=True)
