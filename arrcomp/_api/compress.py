@@ -126,6 +126,14 @@ def checked_codec(codec: Any, name: str = "codec") -> Codec:
     return codec
 
 
+def checked_unaided_codec(codec: Any, name: str = "codec") -> Codec:
+    """Same as `checked_codec`; ValueError for a codec that needs a seed or a reference."""
+    checked = checked_codec(codec, name)
+    if checked.needs_seed or checked.needs_reference:
+        raise wrong_value(name, "a codec that needs no seed and no reference", checked)
+    return checked
+
+
 def spec_of(adapter: Adapter, x: Any, codec: Codec) -> Spec:
     """Codec, data type and shape of an array's compressed array."""
     dtype, shape = adapter.dtype_and_shape(x)

@@ -4,21 +4,12 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from .._api.compress import checked_codec
-from .._arguments import check_choice, wrong_value
+from .._arguments import check_choice
 from ..codecs import Codec, ErrorBounded, FloatFormat, Lossless
 
 Layout = Literal["channel", "token"]
 
 _LAYOUTS = ("channel", "token")
-
-
-def checked_cache_codec(name: str, codec: Any) -> Codec:
-    """The codec; None for `Lossless()`. ValueError for one that needs a seed or a reference."""
-    checked = checked_codec(codec, name)
-    if checked.needs_seed or checked.needs_reference:
-        raise wrong_value(name, "a codec that needs no seed and no reference", checked)
-    return checked
 
 
 def checked_layout(name: str, layout: Any, codec: Codec) -> Layout:

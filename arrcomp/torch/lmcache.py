@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._api.compress import checked_unaided_codec
 from .._api.compressed import from_bytes
 from .._arguments import (
     check_mapping,
@@ -26,7 +27,7 @@ from .._format.spec import Spec
 from ..codecs import Codec, codec_from_config
 from ..errors import CorruptStreamError
 from ._functions import compress, decompress
-from ._layouts import Layout, checked_cache_codec, checked_layout, turned
+from ._layouts import Layout, checked_layout, turned
 from ._tensors import dtype_of, row_of
 
 __all__ = ["ArrcompDeserializer", "ArrcompSerializer", "register_serde"]
@@ -69,7 +70,7 @@ class ArrcompSerializer:
         threads: int | None = None,
     ) -> None:
         thread_count(threads)
-        self._codec = checked_cache_codec("codec", codec)
+        self._codec = checked_unaided_codec(codec)
         self._share = None if share is None else checked_real("share", share, "a number above 0, or None")
         self._layout, self._threads = checked_layout("layout", layout, self._codec), threads
 

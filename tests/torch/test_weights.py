@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
+import pickle
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 import arrcomp
-from arrcomp import ErrorBounded, Lossless, Rule
+from arrcomp import QSGD, ErrorBounded, Lossless, Rule
 from ordinary import then_full
 
 torch = pytest.importorskip("torch")
@@ -136,6 +139,50 @@ def test_no_plain_weight_is_left_after_a_forward_pass_or_an_error_in_it() -> Non
     assert same(outputs(model), expected)
 
 
+def test_an_interrupted_forward_pass_ends() -> None:
+    model = compress_weights(model_of())
+    expected, names = outputs(model), compressed_names(model)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt  # after which PyTorch runs no hooks
+
+    handle = model.layers[1].norm.register_forward_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        outputs(model)
+    handle.remove()
+    assert same(outputs(model), expected)
+    assert compressed_names(model) == names
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(same(outputs(model), expected)), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert found == [True]
+
+
+class Positions(nn.Module):  # type: ignore[misc, name-defined]
+    """A module that returns a part of its weight, in a tuple."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(100, 64))
+
+    def forward(self, count: int) -> Any:
+        return self.table[:count], count
+
+
+def test_a_result_that_is_a_part_of_a_weight_does_not_change_with_the_next_block() -> None:
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"positions": Positions(), "linear": nn.Linear(64, 64)})
+    expected = [part.clone() for part in (outputs(model["positions"], 3)[0], outputs(model["linear"], torch.ones(64)))]
+    compress_weights(model)
+    part, count = outputs(model["positions"], 3)
+    assert same(outputs(model["linear"], torch.ones(64)), expected[1])
+    assert same(part, expected[0])
+    assert count == 3
+    states = torch.vmap(model["linear"])(torch.ones(2, 64))  # of wrapped tensors, which have no memory to look at
+    assert states.shape == (2, 64)
+
+
 def test_gradients_of_inputs_and_of_plain_parameters_are_those_of_the_plain_model() -> None:
     plain = model_of()
     small = compress_weights(copy.deepcopy(plain))
@@ -228,6 +275,86 @@ def test_copies_of_a_model_are_on_their_own() -> None:
         assert same(outputs(model), expected)
         assert not same(outputs(other), expected)
         assert same(outputs(decompress_weights(other)), outputs(other))
+
+
+def test_a_copy_of_a_block_is_without_the_others() -> None:
+    model = compress_weights(model_of())
+    expected = outputs(model.layers[0], torch.ones(64, dtype=torch.bfloat16))
+    block = copy.deepcopy(model.layers[0])
+    assert same(outputs(block, torch.ones(64, dtype=torch.bfloat16)), expected)
+    assert len(pickle.dumps(model.layers[0])) < 0.5 * len(pickle.dumps(model))
+    removed = weakref.ref(model.layers[2])
+    del model.layers[2], model.layers[1]
+    gc.collect()
+    assert removed() is None
+
+
+def test_weights_of_another_dtype_stay_compressed() -> None:
+    model = compress_weights(model_of())
+    expected = outputs(model_of().double())
+    names = compressed_names(model)
+    outputs(model)
+    model.double()
+    assert compressed_names(model) == names
+    assert model.head.weight is model.words.weight
+    assert all(weight.dtype == torch.float64 for weight in model.parameters())
+    for _ in range(2):
+        assert same(outputs(model), expected)
+
+
+def test_assignments_change_what_is_kept() -> None:
+    x = torch.arange(3000, dtype=torch.float32).reshape(50, 60)
+    weight = CompressedWeight(ac.compress(x))
+    alias, codec = weight.detach(), weight.codec
+    weight[3] = 5
+    weight.data[4:6] = torch.ones((), requires_grad=True)
+    weight.t()[0] = 9
+    x[3], x[4:6], x[:, 0] = 5, 1, 9
+    weight.data = weight.data + 1
+    assert same(weight.decompressed(), x + 1)
+    assert same(alias.decompressed(), x + 1)
+    weight.data = weight.data.t()
+    assert same(weight.decompressed(), x.t() + 1)
+    assert weight.stride() == (1, 60)
+    for values in (x[:20], x.half(), x):
+        weight.data = values
+        assert (weight.shape, weight.dtype, weight.codec) == (values.shape, values.dtype, codec)
+        assert same(weight.decompressed(), values)
+    with torch.no_grad():
+        weight.resize_(7, 2)
+    assert same(weight.decompressed(), x.flatten()[:14].reshape(7, 2))
+    with pytest.raises(TypeError, match=r"^data: expected a torch\.Tensor, got 3"):
+        weight.data = 3
+
+
+def test_compiled_code_does_not_lose_changes() -> None:
+    weight = compress_weights(nn.Linear(64, 64).requires_grad_(False)).weight
+
+    def doubled(weight: Any) -> Any:
+        return weight.clone().mul_(2)  # of a clone
+
+    with pytest.raises(RuntimeError, match="expected changes of a compressed weight outside of compiled code"):
+        torch.compile(lambda weight: weight.mul_(2), fullgraph=True, backend="eager")(weight)
+    assert same(torch.compile(doubled, fullgraph=True, backend="aot_eager")(weight), 2 * weight)
+
+
+def test_shared_memory_and_dlpack_have_the_values() -> None:
+    model = compress_weights(nn.Linear(64, 64))
+    expected = model.weight.decompressed()
+    np.testing.assert_array_equal(np.from_dlpack(model.weight), expected.numpy())
+    assert not model.weight.is_shared()
+    model.share_memory()
+    assert model.weight.is_shared()
+    assert same(model.weight.decompressed(), expected)
+
+
+def test_modules_that_keep_weights_elsewhere_let_them_go() -> None:
+    model = nn.LSTM(64, 64).requires_grad_(False)
+    x = torch.ones(2, 3, 64)
+    weights, expected = [weakref.ref(weight) for weight in model.parameters()], outputs(model, x)[0]
+    compress_weights(model, min_size=1)
+    assert [weight() for weight in weights] == [None] * 4
+    assert same(outputs(model, x)[0], expected)
 
 
 def test_operators_that_change_a_weight_change_what_is_kept() -> None:
@@ -401,6 +528,12 @@ def test_wrong_arguments_are_told_before_anything_changes() -> None:
             {"skip": ["head.weight", "x"]},
         ),
         (TypeError, r"^skip: expected a string, or several, got", {"skip": [1]}),
+        (TypeError, r"^blocks: expected a string, or several, got 3", {"blocks": 3}),
+        (
+            ValueError,
+            r"^codec: expected a codec that needs no seed and no reference, got QSGD",
+            {"codec": [Rule(Lossless(), "words.*"), Rule(QSGD(rounding="stochastic"))]},
+        ),
         (ValueError, r"^min_size: expected", {"min_size": -1}),
     ]
     for error, match, arguments in cases:
@@ -416,6 +549,14 @@ def test_wrong_arguments_are_told_before_anything_changes() -> None:
             function({})
     with pytest.raises(TypeError, match=r"^compressed: expected a Compressed, got"):
         CompressedWeight(torch.ones(3))
+    with pytest.raises(TypeError, match=r"^model: expected parameters on 'cpu' or 'cuda', got '1.weight' on 'meta'$"):
+        compress_weights(nn.Sequential(part := nn.Linear(64, 64), nn.Linear(64, 64, device="meta")))
+    assert type(part.weight) is nn.Parameter
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    with pytest.raises(TypeError, match=r"^compressed: expected values on 'cpu' or 'cuda', got a meta tensor"):
+        torch.load(file, map_location="meta")
     against = ac.compress(torch.ones(9), reference=torch.ones(9))
     with pytest.raises(TypeError, match=r"^compressed: expected an array without a reference"):
         CompressedWeight(against)

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ..._api.compress import checked_unaided_codec
 from ..._arguments import checked_integer, wrong_type
 from ...codecs import Codec
 from ...codecs._rules import Rule, checked_rules, codec_for
@@ -19,6 +21,7 @@ from .weight import CompressedWeight
 
 Patterns = tuple[str, ...]
 
+_DEVICES = ("cpu", "cuda")
 _LEAST_SAVED = 1 / 32  # of a weight's bytes; what saves less is not worth the time
 
 
@@ -82,9 +85,9 @@ def compress_weights(
         min_size: parameters with fewer values stay plain.
 
     Raises:
-        TypeError: an argument is of a wrong type, or `codec` does not take a parameter's dtype.
-        ValueError: a pattern matches nothing, `min_size` is negative, or the model has compressed weights already; the
-            model is unchanged then.
+        TypeError: an argument is of a wrong type, or a parameter is neither on the CPU nor on CUDA.
+        ValueError: a codec needs a seed or a reference, a pattern matches nothing, `min_size` is negative, or the model
+            has compressed weights already. The model is unchanged then.
 
     Returns:
         The model.
@@ -102,9 +105,10 @@ def compress_weights(
         raise wrong_type("model", "a torch.nn.Module", model)
     if any(block_of(module) for module in model.modules()):
         raise ValueError("model: expected one with plain weights, got one that compress_weights has changed")
-    rules = checked_rules(codec)
+    rules = checked_weight_rules(codec)
     chosen = compressible(model, blocks, skip, min_size)
     parameters = [parameter for _, own in chosen for parameter in own]
+    _check_devices(parameters)
     replace_weights(parameters, lambda name, weight: compressed_parameter(weight, rules, name))
     add_blocks([module for module, _ in chosen])
     return model
@@ -141,6 +145,14 @@ def weight_memory(model: nn.Module) -> WeightMemory:
     return WeightMemory(plain + taken, plain, sum(memory.nbytes for memory in memories.values()), len(compressed))
 
 
+def checked_weight_rules(codec: Any) -> tuple[Rule, ...]:
+    """The rules for weights; ValueError for codecs that need more than the values, which are compressed at any time."""
+    rules = checked_rules(codec)
+    for rule in rules:
+        checked_unaided_codec(rule.codec)
+    return rules
+
+
 def compressed_parameter(weight: Tensor, rules: Sequence[Rule], name: str) -> Tensor:
     """The weight, compressed by the codec of the first rule that fits; itself if that saves little."""
     x = weight.detach()
@@ -161,7 +173,7 @@ def compressible(
 ) -> list[tuple[nn.Module, list[tuple[str, Place]]]]:
     """The blocks, with the names and places of their parameters that `compress_weights` compresses; and its errors."""
     checked_integer("min_size", min_size, 0, float("inf"))
-    block_patterns, skipped = _patterns("blocks", blocks), _patterns("skip", skip)
+    block_patterns, skipped = checked_patterns("blocks", blocks), checked_patterns("skip", skip)
     _check_matched("blocks", block_patterns, (name for name, _ in model.named_modules()))
     _check_matched("skip", skipped, (name for name, _ in model.named_parameters(remove_duplicate=False)))
     modules = find_blocks(model, None if blocks is None else partial(_matches, block_patterns))
@@ -176,13 +188,22 @@ def _parameters(path: str, module: nn.Module, skipped: Patterns, min_size: int) 
             yield full, Place(module.get_submodule(owner), own)
 
 
+def _check_devices(parameters: Iterable[tuple[str, Place]]) -> None:
+    for name, place in parameters:
+        kind = place.weight.device.type
+        if kind not in _DEVICES:
+            raise TypeError(f"model: expected parameters on 'cpu' or 'cuda', got {name!r} on {kind!r}")
+
+
 def _may_be_compressed(weight: Tensor, min_size: int) -> bool:
     is_dense = type(weight) is nn.Parameter and weight.layout is torch.strided
     return is_dense and weight.numel() >= max(min_size, 1) and weight.dtype in ROWS
 
 
-def _patterns(name: str, value: str | Iterable[str] | None) -> Patterns:
-    patterns = (value,) if isinstance(value, str) else tuple(value or ())
+def checked_patterns(name: str, value: str | Iterable[str] | None) -> Patterns:
+    """The patterns; none for None. TypeError unless they are strings."""
+    several = (value,) if isinstance(value, str) else () if value is None else value
+    patterns = tuple(several) if isinstance(several, Iterable) else (several,)
     if not all(isinstance(pattern, str) for pattern in patterns):
         raise wrong_type(name, "a string, or several", value)
     return patterns

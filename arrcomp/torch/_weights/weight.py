@@ -180,6 +180,8 @@ def _checked(compressed: Any) -> Compressed:
     type_named(compressed.spec.dtype.name)
     if compressed.payload.adapter is not ADAPTER:
         compressed = compressed.to(torch.empty(0))
+    if compressed.payload.buffer.is_meta:
+        raise TypeError("compressed: expected values on 'cpu' or 'cuda', got a meta tensor, which has no data")
     checked: Compressed = compressed
     checked.verify()
     return checked.trim()

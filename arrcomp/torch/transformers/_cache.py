@@ -11,11 +11,12 @@ from torch import Tensor
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, DynamicLayer
 
+from ..._api.compress import checked_unaided_codec
 from ..._api.compressed import Compressed
 from ..._api.many import compress_many, decompress_many
 from ..._arguments import checked_integer, thread_count, wrong_type, wrong_value
 from ...codecs import Codec
-from .._layouts import Layout, checked_cache_codec, checked_layout, turned
+from .._layouts import Layout, checked_layout, turned
 from .._tensors import dtype_of
 
 _TOKENS = -2  # the axis of tokens in (batch, heads, tokens, channels)
@@ -38,6 +39,8 @@ class _Coding:
 
     def joined(self, arrays: Sequence[tuple["_Block", tuple[Compressed, ...]]], recent: Tensor) -> Tensor:
         """The tokens of blocks, decompressed, and recent ones, (batch, heads, tokens, channels)."""
+        if not arrays:
+            return recent
         distinct = {id(c): c for _, rows in arrays for c in rows}
         plain = decompress_many(distinct, threads=self.threads)
         older = [[turned(plain[id(c)], self.layout)[:, : block.tokens] for c in rows] for block, rows in arrays]
@@ -68,10 +71,10 @@ class _Block:
 
 
 class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
-    """The cache of one layer of full attention. `keys` and `values` are those of the recent tokens."""
+    """The cache of one layer of full attention."""
 
-    keys: Tensor
-    values: Tensor
+    _keys: Tensor  # of the recent tokens
+    _values: Tensor
 
     def __init__(self, keys: _Coding, values: _Coding, block: int, window: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -79,43 +82,58 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self._block, self._window = block, window
         self._blocks: list[_Block] = []
 
+    # Cross-attention, and programs that take caches apart, read these attributes.
+
+    @property
+    def keys(self) -> Any:
+        """The keys of all tokens, decompressed; None before there are any."""
+        return self._key_coding.joined(self._blocks_of("keys"), self._keys) if self.is_initialized else None
+
+    @property
+    def values(self) -> Any:
+        """The values of all tokens, decompressed; None before there are any."""
+        return self._value_coding.joined(self._blocks_of("values"), self._values) if self.is_initialized else None
+
+    @keys.setter
+    def keys(self, states: Any) -> None:
+        _check_unset("keys", states)
+
+    @values.setter
+    def values(self, states: Any) -> None:
+        _check_unset("values", states)
+
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         self._key_coding.codec.check_dtype(dtype_of(key_states))
         self._value_coding.codec.check_dtype(dtype_of(value_states))
         self.dtype, self.device = key_states.dtype, key_states.device
-        self.keys, self.values = key_states[:, :, :0], value_states[:, :, :0]
+        self._keys, self._values = key_states[:, :, :0], value_states[:, :, :0]
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Add tokens. The result has all tokens: earlier ones as they decompress, these as they are."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        self.keys = torch.cat([self.keys, key_states], dim=_TOKENS)
-        self.values = torch.cat([self.values, value_states], dim=_TOKENS)
-        keys, values = self._whole()
-        self._compress_oldest((self.keys.shape[_TOKENS] - self._window) // self._block)
+        self._keys = torch.cat([self._keys, key_states], dim=_TOKENS)
+        self._values = torch.cat([self._values, value_states], dim=_TOKENS)
+        keys, values = self.keys, self.values
+        self._compress_oldest((self._keys.shape[_TOKENS] - self._window) // self._block)
         return keys, values
 
-    def _whole(self) -> tuple[Tensor, Tensor]:
-        """Keys and values of all tokens."""
-        if not self._blocks:
-            return self.keys, self.values
-        keys = self._key_coding.joined([(block, block.keys) for block in self._blocks], self.keys)
-        values = self._value_coding.joined([(block, block.values) for block in self._blocks], self.values)
-        return keys, values
+    def _blocks_of(self, kind: str) -> list[tuple[_Block, tuple[Compressed, ...]]]:
+        return [(block, getattr(block, kind)) for block in self._blocks]
 
     def _compress_oldest(self, count: int) -> None:
         """Compress so many blocks of the plain tokens."""
         if count <= 0:
             return
-        keys = self._key_coding.compress(self._cut(self.keys, count))
-        values = self._value_coding.compress(self._cut(self.values, count))
-        batch = len(self.keys)
+        keys = self._key_coding.compress(self._cut(self._keys, count))
+        values = self._value_coding.compress(self._cut(self._values, count))
+        batch = len(self._keys)
         for start in range(0, count * batch, batch):
             rows = slice(start, start + batch)
             self._blocks.append(_Block(tuple(keys[rows]), tuple(values[rows]), self._block))
         # A copy: a view would keep the memory of all of them.
-        self.keys, self.values = (x[:, :, count * self._block :].clone() for x in (self.keys, self.values))
+        self._keys, self._values = (x[:, :, count * self._block :].clone() for x in (self._keys, self._values))
 
     def _cut(self, x: Tensor, count: int) -> list[Tensor]:
         """The oldest blocks, of each the sequences of the batch."""
@@ -128,10 +146,11 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         return sum(block.tokens for block in self._blocks)
 
     def get_seq_length(self) -> int:
-        return self._compressed_tokens + self.keys.shape[_TOKENS] if self.is_initialized else 0
+        return self._compressed_tokens + self._keys.shape[_TOKENS] if self.is_initialized else 0
 
     def reset(self) -> None:
-        self._blocks = []
+        self._blocks, self.is_initialized = [], False
+        self._keys = self._values = None  # type: ignore[assignment]  # until there are tokens again
         super().reset()
 
     def crop(self, tokens_to_remove: int) -> None:
@@ -142,7 +161,7 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
             return
         kept = max(self.get_seq_length() + tokens_to_remove, 0)
         recent = max(kept - self._compressed_tokens, 0)
-        self.keys, self.values = self.keys[:, :, :recent], self.values[:, :, :recent]
+        self._keys, self._values = self._keys[:, :, :recent], self._values[:, :, :recent]
         blocks, self._blocks = self._blocks, []
         for block in blocks:
             tokens = min(block.tokens, kept - self._compressed_tokens)
@@ -154,16 +173,16 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         if self.is_initialized:
-            self.batch_select_indices(torch.arange(len(self.keys)).repeat_interleave(repeats))
+            self.batch_select_indices(torch.arange(len(self._keys)).repeat_interleave(repeats))
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep these sequences of the batch: indices, or a mask."""
         if not self.is_initialized:
             return
-        rows = torch.arange(len(self.keys))[indices.cpu()]
+        rows = torch.arange(len(self._keys))[indices.cpu()]
         self._blocks = [block.select(rows.tolist()) for block in self._blocks]
-        rows = rows.to(self.keys.device)
-        self.keys, self.values = self.keys[rows], self.values[rows]
+        rows = rows.to(self._keys.device)
+        self._keys, self._values = self._keys[rows], self._values[rows]
 
     @property
     def nbytes(self) -> int:
@@ -171,14 +190,14 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         if not self.is_initialized:
             return 0
         compressed = {id(c): c for block in self._blocks for c in (*block.keys, *block.values)}
-        return sum(c.payload.nbytes for c in compressed.values()) + self.keys.nbytes + self.values.nbytes
+        return sum(c.payload.nbytes for c in compressed.values()) + self._keys.nbytes + self._values.nbytes
 
     @property
     def plain_nbytes(self) -> int:
         """Bytes that all tokens have uncompressed."""
         if not self.is_initialized:
             return 0
-        shapes = [(*x.shape[:_TOKENS], x.shape[-1], x.itemsize) for x in (self.keys, self.values)]
+        shapes = [(*x.shape[:_TOKENS], x.shape[-1], x.itemsize) for x in (self._keys, self._values)]
         of_a_token = sum(map(math.prod, shapes))
         return self.get_seq_length() * of_a_token
 
@@ -253,8 +272,8 @@ class CompressedCache(Cache):
         threads: int | None = None,
     ) -> None:
         thread_count(threads)
-        keys = checked_cache_codec("codec", codec)
-        values = keys if value_codec is None else checked_cache_codec("value_codec", value_codec)
+        keys = checked_unaided_codec(codec)
+        values = keys if value_codec is None else checked_unaided_codec(value_codec, "value_codec")
         key_layout = checked_layout("layout", layout, keys)
         value_layout = checked_layout("value_layout", layout if value_layout is None else value_layout, values)
         block = checked_integer("block", block, 1, _MOST_TOKENS)
@@ -277,6 +296,12 @@ class CompressedCache(Cache):
         return sum(
             layer.plain_nbytes if isinstance(layer, _CompressedLayer) else _nbytes(layer) for layer in self.layers
         )
+
+
+def _check_unset(name: str, states: Any) -> None:
+    """Refuse states from outside, but for those of a layer that is made without any."""
+    if states is not None:
+        raise wrong_type(name, "tokens to be added by update", states)
 
 
 def _layers(config: Any) -> list[Any]:

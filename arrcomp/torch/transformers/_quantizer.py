@@ -14,14 +14,21 @@ from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ..._api.compressed import Compressed, from_bytes
-from ..._arguments import check_flag, wrong_value
+from ..._arguments import check_flag, checked_integer, wrong_value
 from ...codecs import Codec
-from ...codecs._rules import Rule, checked_rules, rule_from_config
+from ...codecs._rules import Rule, rule_from_config
 from ...errors import CorruptStreamError
 from .._functions import decompress
 from .._tensors import type_named
 from .._weights.blocks import places_of, replace_weights
-from .._weights.functions import add_blocks, compressed_parameter, compressible, decompress_weights
+from .._weights.functions import (
+    add_blocks,
+    checked_patterns,
+    checked_weight_rules,
+    compressed_parameter,
+    compressible,
+    decompress_weights,
+)
 from .._weights.weight import CompressedWeight
 
 _METHOD = "arrcomp"
@@ -58,10 +65,10 @@ class ArrcompConfig(QuantizationConfigMixin):
         check_flag("dequantize", dequantize)
         # Plain values alone: transformers writes all attributes to config.json.
         self.quant_method: Any = _METHOD
-        self.rules = [rule.config() for rule in checked_rules(codec)]
-        self.blocks = blocks if blocks is None or isinstance(blocks, str) else list(blocks)
-        self.skip = skip if isinstance(skip, str) else list(skip)
-        self.min_size = min_size
+        self.rules = [rule.config() for rule in checked_weight_rules(codec)]
+        self.blocks = None if blocks is None else list(checked_patterns("blocks", blocks))
+        self.skip = list(checked_patterns("skip", skip))
+        self.min_size = checked_integer("min_size", min_size, 0, float("inf"))
         self.dequantize = dequantize
 
     @classmethod

@@ -138,11 +138,26 @@ def test_a_model_with_an_encoder_generates_other_tokens() -> None:
         vocab_size=SYMBOLS, d_model=32, d_kv=16, d_ff=48, num_layers=2, num_heads=2, decoder_start_token_id=0
     )
     model = transformers.T5ForConditionalGeneration(config).eval()
-    caches = [CompressedCache(block=4, window=3, threads=1), transformers.DynamicCache()]
-    caches = [transformers.EncoderDecoderCache(own, transformers.DynamicCache()) for own in caches]
+    small, plain = functools.partial(CompressedCache, block=4, window=3, threads=1), transformers.DynamicCache
     options = {"max_new_tokens": 20, "do_sample": False, "num_beams": 2, "eos_token_id": None}
-    tokens = [model.generate(prompts(), past_key_values=cache, **options) for cache in caches]
-    assert torch.equal(*tokens)
+    tokens = [
+        model.generate(prompts(), past_key_values=transformers.EncoderDecoderCache(own(), cross()), **options)
+        for own, cross in ((plain, plain), (small, plain), (small, small))
+    ]
+    assert torch.equal(tokens[0], tokens[1])
+    assert torch.equal(tokens[0], tokens[2])
+
+
+def test_states_of_a_layer_are_those_of_some_tokens() -> None:
+    cache, plain = CompressedCache(block=4, window=3), transformers.DynamicCache()
+    for each in (cache, plain):
+        each.update(*states(23), 0)
+    layer: Any = cache.layers[0]
+    assert same((layer.keys, layer.values), (plain.layers[0].keys, plain.layers[0].values))
+    with pytest.raises(TypeError, match="keys: expected tokens to be added by update, got"):
+        layer.keys = layer.keys
+    cache.reset()
+    assert layer.keys is None
 
 
 @pytest.mark.parametrize("parts", [(1,), (20,), (7, 1, 1, 13, 1), (1,) * 23, (64, 1, 16)])
@@ -307,7 +322,7 @@ def test_memory_of_compressed_tokens_is_kept() -> None:
     cache = CompressedCache(block=8, window=0)
     cache.update(*states(100), 0)
     layer: Any = cache.layers[0]
-    assert layer.keys.untyped_storage().nbytes() == 2 * 3 * 4 * 8 * 4
+    assert layer._keys.untyped_storage().nbytes() == 2 * 3 * 4 * 8 * 4
 
 
 def test_a_gradient_flows_into_compressed_tokens() -> None:

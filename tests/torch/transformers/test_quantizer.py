@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import arrcomp
-from arrcomp import ErrorBounded, Lossless, Rule
+from arrcomp import QSGD, ErrorBounded, Lossless, Rule
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -161,6 +161,17 @@ def test_another_dtype_is_the_one_of_the_weights(decoder_folder: Path, tmp_path:
     assert torch.equal(outputs(model), outputs(expected))
 
 
+def test_a_model_gets_more_tokens(decoder_folder: Path, tmp_path: Path) -> None:
+    small, plain = load(decoder_folder, quantization_config=ArrcompConfig()), load(decoder_folder)
+    for model in (small, plain):
+        torch.manual_seed(0)
+        model.resize_token_embeddings(520)  # assigns to the data of the embeddings
+    assert small.model.embed_tokens.weight.shape == (520, 128)
+    assert torch.equal(outputs(small), outputs(plain))
+    small.save_pretrained(tmp_path / "small")
+    assert torch.equal(outputs(load(tmp_path / "small")), outputs(plain))
+
+
 def test_damaged_files_are_told(decoder_folder: Path, tmp_path: Path) -> None:
     load(decoder_folder, quantization_config=ArrcompConfig()).save_pretrained(tmp_path / "small")
     path, name = tmp_path / "small" / "model.safetensors", "model.layers.1.mlp.down_proj.weight"
@@ -176,8 +187,16 @@ def test_damaged_files_are_told(decoder_folder: Path, tmp_path: Path) -> None:
 def test_wrong_configurations_are_told(decoder_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"^codec: expected a codec"):
         ArrcompConfig("lossless")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^dequantize: expected"):
-        ArrcompConfig(dequantize=1)  # type: ignore[arg-type]
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"dequantize": 1}, TypeError, "dequantize: expected"),
+        ({"skip": 3}, TypeError, "skip: expected a string, or several, got 3"),
+        ({"blocks": [None]}, TypeError, "blocks: expected a string, or several"),
+        ({"min_size": "few"}, TypeError, "min_size: expected an integer"),
+        ({"codec": QSGD(rounding="stochastic")}, ValueError, "codec: expected a codec that needs no seed"),
+    ]
+    for arguments, error, text in wrong:
+        with pytest.raises(error, match=f"^{text}"):
+            ArrcompConfig(**arguments)
     with pytest.raises(ValueError, match=r"^blocks: expected patterns that match"):
         load(decoder_folder, quantization_config=ArrcompConfig(blocks="transformer.h.*"))
     for places in ({"model": "disk", "lm_head": "cpu"}, {"model": 0, "lm_head": "cpu"}):
