@@ -198,8 +198,9 @@ class Payload:
         if self._nbytes is None:
             if np.ndim(self.buffer) != 1:
                 raise ValueError(
-                    f"compressed: expected a single array, got a batch of shape {tuple(self.buffer.shape[:-1])} from "
-                    "jax.vmap; use it under jax.vmap, or select one with jax.tree.map(lambda leaf: leaf[i], ...)"
+                    f"compressed: expected a single array, got a batch of shape {tuple(self.buffer.shape[:-1])}, of "
+                    "jax.vmap or of layers in compress_weights; use it under jax.vmap, decompress it by "
+                    "decompress_weights, or select one with jax.tree.map(lambda leaf: leaf[i], ...)"
                 )
             self._nbytes = self.buffer.shape[0] if self.length is None else self.adapter.read_length(self.length)
         return self._nbytes

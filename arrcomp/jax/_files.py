@@ -54,7 +54,8 @@ def save(
 
     Raises:
         TypeError: a leaf is something else, a random key (pass `jax.random.key_data(key)`), traced, sharded over
-            processes, or of an unsupported dtype; or same as in `arrcomp.save_file`.
+            processes, or of an unsupported dtype, or a batch, such as the layers of `compress_weights`; or same as in
+            `arrcomp.save_file`.
         ValueError: some keys contain a dot and some a "/"; the suffix is unknown; or same as in `arrcomp.save_file`.
         OSError: the file cannot be written.
         ImportError: safetensors is not installed.
@@ -176,7 +177,13 @@ def _check_leaf(name: str, leaf: Any) -> None:
             raise TypeError(
                 f"tree: expected leaf {shown(name)} on this process's devices, got one sharded over processes"
             )
-    elif not isinstance(leaf, (*_NUMBERS, Compressed)) and not is_array(leaf):
+    elif isinstance(leaf, Compressed):
+        if np.ndim(leaf.payload.buffer) > 1:
+            raise TypeError(
+                f"tree: expected a single Compressed in leaf {shown(name)}, got a batch; save arrays, such as those of "
+                "decompress_weights"
+            )
+    elif not isinstance(leaf, _NUMBERS) and not is_array(leaf):
         raise TypeError(f"tree: expected an array or a number in leaf {shown(name)}, got {type_name(leaf)}")
 
 

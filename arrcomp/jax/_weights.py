@@ -12,7 +12,7 @@ import numpy as np
 
 from .._api.compress import checked_seed, compress
 from .._api.compressed import Compressed
-from .._arguments import checked_integer, shown, thread_count, type_name, wrong_type
+from .._arguments import checked_integer, shown, thread_count, type_name, wrong_type, wrong_value
 from .._arrays.contract import Payload
 from .._dtypes import Bytes
 from .._format.spec import Spec
@@ -114,7 +114,7 @@ def compress_weights(
             codec is not hashable, or needs a seed, and `seed` is None; or a `Compressed` has a name in `layers`, needs
             a reference, or has a dtype that JAX does not have.
         ValueError: a pattern matches no name, or one of `layers` an array without axes; a `Compressed` is stacked
-            already; or a number is out of range.
+            already; a codec needs a reference; or a number is out of range.
         CorruptStreamError: a `Compressed` that was not made in this process is corrupt.
 
     >>> import jax, arrcomp.jax
@@ -168,6 +168,8 @@ def decompress_weights(tree: Any, *, threads: int | None = None) -> Any:
 def weight_memory(tree: Any) -> WeightMemory:
     """What weights take in memory: those of a model, or a part of them, compressed or plain. Temporaries do not count.
 
+    Raises TypeError if a leaf is neither an array nor a number.
+
     >>> import jax.numpy as jnp, arrcomp.jax
     >>> params = {"w": jnp.zeros((100, 50)), "b": jnp.ones(50)}
     >>> arrcomp.jax.weight_memory(params)
@@ -203,6 +205,8 @@ def _checked_codecs(codec: Any, seed: Any) -> tuple[Rule, ...]:
     rules = checked_rules(codec)
     for rule in rules:
         check_hashable(rule.codec)
+        if rule.codec.needs_reference:
+            raise wrong_value("codec", "a codec that needs no reference", rule.codec)
         checked_seed(rule.codec, seed)
     return rules
 
@@ -329,6 +333,8 @@ def _plain_nbytes(leaf: Any) -> int:
 
 
 def _array_nbytes(leaf: Any) -> int:
+    if not isinstance(leaf, _NUMBERS) and not hasattr(leaf, "dtype"):
+        raise TypeError(f"tree: expected arrays and numbers, got {type_name(leaf)} in a leaf")
     dtype: Any = jax.numpy.result_type(leaf) if isinstance(leaf, _NUMBERS) else leaf.dtype
     nbytes: int = math.prod(np.shape(leaf)) * dtype.itemsize
     return nbytes

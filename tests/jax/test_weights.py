@@ -305,7 +305,8 @@ def test_layers_in_a_list_share_a_program() -> None:
         (PARAMS, {"threads": 0}, ValueError, "threads"),
         ({"w": arrcomp.compress(np.ones(5))}, {"layers": "w"}, TypeError, "got a Compressed in leaf 'w'"),
         ({"w": arrcomp.compress(np.ones(5))}, {}, TypeError, "jax_enable_x64"),
-        (WEIGHTS, {}, ValueError, "expected a single array, got a batch of shape"),
+        (WEIGHTS, {}, ValueError, "expected a single array, got a batch of shape .* of layers in compress_weights"),
+        (PARAMS, {"codec": Lossless(predictor="reference")}, ValueError, "codec: expected a codec that needs no ref"),
         ({"w": arrcomp.compress(X, reference=X)}, {}, TypeError, "without a reference"),
     ],
 )
@@ -317,6 +318,17 @@ def test_wrong_arguments_are_named(tree: Any, options: dict[str, Any], error: An
 def test_traced_weights_are_refused() -> None:
     with pytest.raises(jax.errors.ConcretizationTypeError, match="leaf 'w' is traced"):
         jax.jit(lambda w: compress_weights({"w": w}))(X)
+
+
+def test_layers_are_not_saved_compressed(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"tree: expected a single Compressed in leaf 'layers\.\w+', got a batch; save"):
+        arrcomp.jax.save(WEIGHTS, tmp_path / "w.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+def test_leaves_without_bytes_are_told() -> None:
+    with pytest.raises(TypeError, match="tree: expected arrays and numbers, got str in a leaf"):
+        weight_memory({"w": X, "name": "x"})
 
 
 def test_threads_to_decompress_with_are_checked() -> None:
