@@ -84,7 +84,8 @@ class TorchAdapter(TorchMemory):
         # The operators' defaults, where they do: arguments cost time.
         coding = (*codec, *seed_arguments(seed, xs[0]), threads) if seed is not None or threads else codec
         if references is not None:
-            coding = (*codec, *seed_arguments(seed, xs[0]), threads, [_plain(base) for base in references])
+            references = [_reference(base, xs[0]) for base in references]
+            coding = (*codec, *seed_arguments(seed, xs[0]), threads, references)
         if out is not None:
             buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
             lengths = _ops.encode_out(xs, buffers, *coding)
@@ -118,10 +119,12 @@ class TorchAdapter(TorchMemory):
             trusted = trusted and payload.trusted
         if not trusted and _are_at_hand(buffers):
             validate_untrusted(payloads, specs)
+        if references is not None:
+            references = [_reference(base, buffers[0]) for base in references]
         if out is None and type(buffers[0]) is Tensor and not is_observed():
             shapes = [spec.shape for spec in specs]
             return _kernels.decode_new(buffers, lengths, shapes, *coding, dtype, trusted, threads, references)
-        bases = [] if references is None else [[_plain(base) for base in references]]
+        bases = [] if references is None else [references]
         trust = (trusted, threads, *bases)
         if out is not None:
             for target, spec in zip(out, specs, strict=True):
@@ -278,6 +281,17 @@ def _plain(x: Tensor) -> Tensor:
         return x
     inherited = type(x).__torch_dispatch__ is Tensor.__torch_dispatch__
     return x.as_subclass(Tensor) if inherited else x
+
+
+def _reference(base: Tensor, operand: Tensor) -> Tensor:
+    """A reference as `_plain` gives it; beside a plain operand, with its values where a tensor's are.
+
+    PyTorch calls no `__torch_dispatch__` for subclasses in optional lists, such as those of references.
+    """
+    base = _plain(base)
+    if type(base) is Tensor or not _is_eager(operand):
+        return base
+    return torch.empty(base.shape, dtype=base.dtype, device=base.device).copy_(base)
 
 
 def _bytes_to_fill(out: Any, x: Tensor) -> Tensor:

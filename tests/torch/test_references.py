@@ -52,6 +52,17 @@ def test_parameters_and_views_are_references() -> None:
     assert torch.equal(parameter, NEW)
 
 
+def test_a_compressed_weight_is_a_reference() -> None:
+    old = arrcomp.torch.CompressedWeight(arrcomp.compress(OLD))
+    c = arrcomp.compress(NEW, reference=old)
+    assert c.ratio > 5
+    assert torch.equal(arrcomp.decompress(c, reference=old), NEW)
+    assert arrcomp.compress(old, reference=OLD).ratio > 100
+    arrcomp.decompress(c, reference=old, out=old)
+    assert isinstance(old, arrcomp.torch.CompressedWeight)
+    assert torch.equal(old, NEW)
+
+
 def test_a_lazy_conjugate_is_a_reference() -> None:
     old, new = torch.complex(OLD, -OLD).conj(), torch.complex(NEW, OLD)
     c = arrcomp.compress(new, reference=old)
