@@ -305,7 +305,9 @@ def test_weights_of_another_dtype_stay_compressed() -> None:
 def test_assignments_change_what_is_kept() -> None:
     x = torch.arange(3000, dtype=torch.float32).reshape(50, 60)
     weight = CompressedWeight(ac.compress(x))
-    alias, codec = weight.detach(), weight.codec
+    alias: Any = weight.detach()
+    codec = weight.codec
+    number: Any = 3
     weight[3] = 5
     weight.data[4:6] = torch.ones((), requires_grad=True)
     weight.t()[0] = 9
@@ -324,7 +326,7 @@ def test_assignments_change_what_is_kept() -> None:
         weight.resize_(7, 2)
     assert same(weight.decompressed(), x.flatten()[:14].reshape(7, 2))
     with pytest.raises(TypeError, match=r"^data: expected a torch\.Tensor, got 3"):
-        weight.data = 3
+        weight.data = number
 
 
 def test_compiled_code_does_not_lose_changes() -> None:

@@ -71,8 +71,8 @@ def compress_weights(
     A weight that several modules share stays shared. Parameters stay plain if they are small, if their data type is
     none that `arrcomp` has, if they save less than a thirty-second part, or if they belong to a module that is no block
     and has others in it. `load_state_dict` takes plain and compressed values; those of `state_dict` are compressed.
-    `model.to(device)` moves compressed weights. `model.half()` and other changes of the dtype make plain ones, so do
-    these first. Threads that run a model take turns, block by block.
+    `model.to(device)` moves compressed weights. `model.half()` and other changes of the dtype compress them again, with
+    the same codec. Threads that run a model take turns, block by block.
 
     Args:
         model: it is changed. Its compressed weights need no gradient any more.

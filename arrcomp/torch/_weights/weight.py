@@ -88,7 +88,8 @@ class CompressedWeight(Tensor):
 
     def share_memory_(self) -> "CompressedWeight":
         """Move the compressed values to shared memory, as for any tensor."""
-        self._payload.share_memory_()
+        payload: Any = self._payload
+        payload.share_memory_()
         return self
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -96,7 +97,8 @@ class CompressedWeight(Tensor):
 
     def is_shared(self) -> bool:
         """Whether the compressed values are in shared memory."""
-        return self._payload.is_shared()
+        payload: Any = self._payload
+        return bool(payload.is_shared())
 
     def requires_grad_(self, requires_grad: bool = True) -> "CompressedWeight":
         """Raise ValueError for True: `decompress_weights` makes weights that can be trained."""

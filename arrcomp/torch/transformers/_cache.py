@@ -89,14 +89,14 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         """The keys of all tokens, decompressed; None before there are any."""
         return self._key_coding.joined(self._blocks_of("keys"), self._keys) if self.is_initialized else None
 
+    @keys.setter
+    def keys(self, states: Any) -> None:
+        _check_unset("keys", states)
+
     @property
     def values(self) -> Any:
         """The values of all tokens, decompressed; None before there are any."""
         return self._value_coding.joined(self._blocks_of("values"), self._values) if self.is_initialized else None
-
-    @keys.setter
-    def keys(self, states: Any) -> None:
-        _check_unset("keys", states)
 
     @values.setter
     def values(self, states: Any) -> None:
