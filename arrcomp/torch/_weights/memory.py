@@ -87,7 +87,7 @@ class SharedMemory:
         None if there are no such tensors.
         """
         own = {_storage(slot.memory) for slots in self._slots.values() for slot in slots} - {None}
-        if not any(_storage(x) in own for x in pytree.tree_leaves(result)):
+        if not (own and any(_storage(x) in own for x in pytree.tree_leaves(result))):
             return None
         return pytree.tree_map(lambda x: x.clone() if _storage(x) in own else x, result)
 
