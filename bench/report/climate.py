@@ -25,8 +25,7 @@ A number behind a name is the absolute bound; "auto" is the predictor. zfp and S
 before them, and a packed mask, deflated, is kept in the chunk. zfp keeps errors far below its tolerance. SZ3 has its
 default algorithm, and one thread like all others. Blosc is zarr's, at level 5.
 
-Two processes shared two cores with other work that was several times as much: times vary from run to run by tens of
-percent, and those of one codec may have met more of it than those of another. Bytes and errors do not vary."""
+The machine is small and shared: times vary from run to run by tens of percent. Bytes and errors do not vary."""
 
 Found = Mapping[str, Any]
 
