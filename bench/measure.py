@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from data import Setting, Subject
 from harness.timing import median_seconds
-from peers import Array, Compressor
+from peers import Array, Compressor, Payload
 
 _BLOCK = 2**20  # values whose error is looked at together
 
@@ -55,7 +56,7 @@ def _measure(subject: Subject, setting: Setting, compressor: Compressor) -> Resu
     values, bound = subject.values, setting.bound or 0.0
     payload = compressor.compress(values, bound)
     out = np.zeros(values.shape, values.dtype)
-    error = largest_error(values, compressor.decompress(payload, out), setting.bound)
+    quality = quality_of(values, payload, compressor.decompress(payload, out), setting)
     target = np.ones(values.shape, values.dtype)
     np.copyto(target, values)
     copy = median_seconds(lambda: np.copyto(target, values))
@@ -65,13 +66,21 @@ def _measure(subject: Subject, setting: Setting, compressor: Compressor) -> Resu
         array=subject.name,
         setting=setting.label,
         compressor=compressor.name,
-        ratio=values.nbytes / payload.nbytes,
-        error=error if setting.bound else None,
-        broken=not error <= 1,
+        **quality,
         encode=values.nbytes / encode / 1e9,
         decode=values.nbytes / decode / 1e9,
         copy=values.nbytes / copy / 1e9,
     )
+
+
+def quality_of(values: Array, payload: Payload, restored: Array, setting: Setting) -> dict[str, Any]:
+    """The figures of a `Result` that every machine finds alike."""
+    error = largest_error(values, restored, setting.bound)
+    return {
+        "ratio": values.nbytes / payload.nbytes,
+        "error": error if setting.bound else None,
+        "broken": not error <= 1,
+    }
 
 
 def largest_error(values: Array, restored: Array, bound: float | None) -> float:

@@ -18,7 +18,7 @@ import results
 import run
 from data import standard_subjects
 from harness.page import BENCH
-from measure import largest_error
+from measure import quality_of
 
 SECTION = "compressors"
 
@@ -31,11 +31,8 @@ def renew(found: Mapping[str, Any], quick: bool = False) -> None:
                 if compressor.kind != run.kind_of(setting) or not compressor.supports(subject.values):
                     continue
                 payload = compressor.compress(subject.values, setting.bound or 0.0)
-                error = largest_error(
-                    subject.values, compressor.decompress(payload, np.zeros_like(subject.values)), setting.bound
-                )
-                figures = {"ratio": subject.values.nbytes / payload.nbytes, "broken": not error <= 1}
-                figures |= {"error": error} if setting.bound else {}
+                restored = compressor.decompress(payload, np.zeros_like(subject.values))
+                figures = quality_of(subject.values, payload, restored, setting)
                 for name, measured in found[subject.name][setting.label].items():
                     if name.startswith(ours.NAME) and ours.is_fast(name) == ours.is_fast(compressor.name):
                         measured.update(figures)

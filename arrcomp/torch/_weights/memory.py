@@ -1,5 +1,6 @@
 """The memory that blocks share for their plain weights, one or two of them at a time."""
 
+import operator
 import sys
 import threading
 import weakref
@@ -173,8 +174,7 @@ class _Slot:
     def __init__(self, device: torch.device, nbytes: int) -> None:
         self.user: Owner = None
         self._side = _SideStream(device) if device.type == "cuda" else None
-        self._weights: list[CompressedWeight] = []  # whose values it has,
-        self._layout: list[_Laid] = []  # and what they were when they got their places
+        self._layout: list[_Laid] = []  # the weights whose values it has, as they were when they got their places
         self._payloads: list[Tensor] = []  # of these, at the time
         self._targets: dict[int, Tensor] = {}
         self._parameters: dict[int, nn.Parameter] = {}
@@ -214,7 +214,7 @@ class _Slot:
 
     def _decompress(self) -> None:
         groups: dict[Hashable, list[CompressedWeight]] = {}
-        for weight in _distinct(self._weights):
+        for weight in _distinct([laid.weight for laid in self._layout]):
             groups.setdefault((weight.codec, weight.dtype), []).append(weight)
         for members in groups.values():
             payloads = [Payload(ADAPTER, weight._payload, trusted=True) for weight in members]
@@ -223,8 +223,7 @@ class _Slot:
 
     def _lay_out(self, weights: Weights) -> None:
         self._grow(plain_nbytes(weights))
-        self._weights, self._layout = list(weights), list(map(_Laid.of, weights))
-        self._targets, end = {}, 0
+        self._layout, self._targets, end = list(map(_Laid.of, weights)), {}, 0
         # Memory that is made in inference mode could not be changed outside.
         with torch.inference_mode(False), torch.no_grad():
             for weight in _distinct(weights):
@@ -257,7 +256,7 @@ class _Laid(NamedTuple):
         return cls(weight, weight._held, weight.compressed.spec, weight._is_transposed)
 
     def is_of(self, weight: CompressedWeight) -> bool:
-        return all(map(_is, self, _Laid.of(weight)))
+        return all(map(operator.is_, self, _Laid.of(weight)))
 
 
 class _SideStream:
@@ -292,10 +291,6 @@ class _SideStream:
     def note_end_of_use(self) -> None:
         """The memory may be changed once the current stream has come here."""
         self._used = torch.cuda.current_stream(self._stream.device).record_event()
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
 
 
 def _storage(x: Any) -> int | None:
