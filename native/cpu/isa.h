@@ -110,9 +110,9 @@ struct PredictionFunctions {
                       void* fine, uint64_t begin, uint64_t end);
 
   // Lines [begin, end) of `size` elements of the coarsest grid (codecs/predicted/coarsest.h), without differences.
-  bool (*encode_lines)(const PredictionJob& job, double bound, uint64_t size, const void* source, void* made,
+  bool (*encode_lines)(const PredictionJob& job, double coarse_bound, uint64_t size, const void* source, void* made,
                        void* codes, uint64_t begin, uint64_t end);
-  void (*decode_lines)(const PredictionJob& job, double bound, uint64_t size, const void* codes, void* target,
+  void (*decode_lines)(const PredictionJob& job, double coarse_bound, uint64_t size, const void* codes, void* target,
                        uint64_t begin, uint64_t end);
 
   // Takes differences along an axis, or adds them up, in units [begin, end).

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/coarsest_grid.h"
 #include "cpu/code_groups.h"
 #include "cpu/scratch.h"
 #include "cpu/select.h"
@@ -15,18 +16,6 @@
 
 namespace arrcomp::cpu {
 namespace {
-
-// Takes the differences of a grid along its axes, or adds them up.
-void change_differences(bool take, const PredictionJob& job, const Prediction& prediction, const Axes& grid,
-                        uint8_t* codes, int threads) {
-  for (int axis = 0; axis < max_axes; ++axis) {
-    if (!prediction.has_differences(axis)) continue;
-    const uint64_t size = grid.sizes[axis], inner = grid.inner(axis);
-    for_units(difference_units(grid.outer(axis), inner), grid.count(), threads, [&](uint64_t begin, uint64_t end) {
-      isa().prediction.change_differences(job, take, size, inner, codes, begin, end);
-    });
-  }
-}
 
 // An array's grids on their way between the finest and the coarsest.
 class Predicted {
@@ -86,18 +75,12 @@ class Predicted {
     return static_cast<size_t>(k) < grids.size() ? grids[static_cast<size_t>(k)].get() : nullptr;
   }
 
-  double coarse_bound() const { return prediction_.coarse_bound(job_.element, job_.bound); }
   Refinement refinement(int k) const { return prediction_.refinement(k, job_.bound); }
 
   bool encode_coarsest(const void* source, void* decoded, CodeGroupsEncoder& encoder) {
     const Axes grid = prediction_.grid(0);
-    const uint64_t size = grid.sizes[max_axes - 1];
     const Scratch codes = scratch_memory(grid.count() * code_item_, "codes");
-    std::atomic<bool> all{true};
-    for_units(grid.count() / size, grid.count(), threads_, [&](uint64_t begin, uint64_t end) {
-      if (!functions_.encode_lines(job_, coarse_bound(), size, source, decoded, codes.get(), begin, end)) all = false;
-    });
-    change_differences(true, job_, prediction_, grid, codes.get(), threads_);
+    const bool all = CoarsestGrid(job_, prediction_, grid, codes.get(), threads_).encode(source, decoded);
     encoder.add(grid.count(), [&](uint64_t begin, uint64_t end, uint8_t* to) {
       memcpy(to, codes.get() + begin * code_item_, (end - begin) * code_item_);
     });
@@ -111,7 +94,7 @@ class Predicted {
       memcpy(codes.get() + begin * code_item_, from, (end - begin) * code_item_);
     };
     if (!decoder.take(grid.count(), use)) return false;
-    decode_grid(job_, prediction_, grid, codes.get(), target, threads_);
+    CoarsestGrid(job_, prediction_, grid, codes.get(), threads_).decode(target);
     return true;
   }
 
@@ -202,16 +185,6 @@ int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axe
 }
 
 }  // namespace
-
-void decode_grid(const PredictionJob& job, const Prediction& prediction, const Axes& grid, uint8_t* codes, void* target,
-                 int threads) {
-  change_differences(false, job, prediction, grid, codes, threads);
-  const uint64_t size = grid.sizes[max_axes - 1];
-  const double bound = prediction.coarse_bound(job.element, job.bound);
-  for_units(grid.count() / size, grid.count(), threads, [&](uint64_t begin, uint64_t end) {
-    isa().prediction.decode_lines(job, bound, size, codes, target, begin, end);
-  });
-}
 
 uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* payload, uint64_t capacity, int threads) {
   const Element& element = job.plan.element;

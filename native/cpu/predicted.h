@@ -18,9 +18,4 @@ const char* predicted_fault(const Element& element, const uint8_t* payload, uint
 bool decode_predicted(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count, void* target,
                       int threads);
 
-// Makes the elements of the codes of the coarsest grid, or of some rows of it, whose axes are `grid`; the codes become
-// integers.
-void decode_grid(const PredictionJob& job, const Prediction& prediction, const Axes& grid, uint8_t* codes, void* target,
-                 int threads);
-
 }  // namespace arrcomp::cpu

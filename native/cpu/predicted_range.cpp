@@ -1,5 +1,6 @@
 // A part of a predicted array: from the coarsest grid to the finest those rows alone that the part depends on. A row is
 // all of a grid at one place of its first axis that has several; rows are contiguous, and so are their codes in a step.
+#include "cpu/coarsest_grid.h"
 #include "cpu/predicted.h"
 #include "cpu/ranges.h"
 #include "cpu/scratch.h"
@@ -93,7 +94,7 @@ class RangeDecoder {
     grid.sizes[needed.axis()] = needed.of_grid(0).end - needed.of_grid(0).begin;
     if (!read_codes(begin, end)) return false;
     make_grid(begin, end);
-    decode_grid(job_, prediction_, grid, buffer_.get(), memory_.get(), threads_);
+    CoarsestGrid(job_, prediction_, grid, buffer_.get(), threads_).decode(memory_.get());
     return true;
   }
 

@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     encode_lines_kernel(const __grid_constant__ PredictionArguments a) {
   const Gaps<T> gaps(a.settings);
   for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
-    const GridIntegers<T> integers(array.prediction.coarse_bound(a.element, array.bound));
+    const GridIntegers<T> integers(array.bound, array.prediction.coarse_bound(a.element, array.bound));
     const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
     const bool all =
         integers.encode(gaps, array.original_grid(0), first, size, array.made_grid(0), codes_of<T>(array) + first);
@@ -253,7 +253,7 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_lines_kernel(const __grid_constant__ PredictionArguments a) {
   for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
-    const GridIntegers<T> integers(array.prediction.coarse_bound(a.element, array.bound));
+    const GridIntegers<T> integers(array.bound, array.prediction.coarse_bound(a.element, array.bound));
     const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
     integers.decode(codes_of<T>(array) + first, first, size, array.decoded_grid(0));
   });

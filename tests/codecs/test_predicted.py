@@ -372,6 +372,13 @@ def _payload(stream: bytes) -> bytes:
     return stream[start:end]
 
 
+@pytest.mark.parametrize("predictor", ALWAYS)
+def test_rounding_leaves_no_element_to_be_kept_exactly(predictor: Any) -> None:
+    x = field("float32", 40, 64, 64) + np.float32(300)  # 150,000 steps: each rounds to a part of a step
+    exact_bytes = _payload(checks.stream_of(x, ErrorBounded(abs=1e-3, predictor=predictor)))[56:64]
+    assert exact_bytes == bytes(8)
+
+
 @pytest.mark.parametrize("predictor", PREDICTORS)
 def test_pointwise_bounds_and_other_dtypes_are_not_predicted(predictor: Any) -> None:
     pairs: list[tuple[Array, Any]] = [(field("float32", 30, 40), ErrorBounded(pointwise=1e-2))]

@@ -14,8 +14,11 @@ class GridIntegers {
   using Scalar = typename Word::scalar;
 
  public:
-  // `bound` 0: without loss.
-  ARRCOMP_METHOD explicit GridIntegers(double bound) : is_lossless_(bound == 0), quantizer_(is_lossless_ ? 1 : bound) {}
+  // `bound` 0: without loss. Else `coarse_bound` makes the steps, which are finer than the bound asks for.
+  ARRCOMP_METHOD GridIntegers(double bound, double coarse_bound)
+      : is_lossless_(bound == 0), quantizer_(is_lossless_ ? 1 : coarse_bound) {
+    if (!is_lossless_) quantizer_.bound = limit_within(bound, quantizer_.bound);
+  }
 
   // Writes the integers of a line of `count` elements. A gap, and what no integer serves, gets the integer before it,
   // or behind it where the line begins so. `made`, if it is not null, gets the elements that are decoded. Whether all

@@ -47,10 +47,17 @@ struct Gaps {
   }
 
   ARRCOMP_METHOD Mask in(Word bits, Real x) const {
-    const Mask missing = ~le(size(x), splat<Real>(static_cast<typename Real::scalar>(T::largest)));
-    return has_fill ? missing | eq(bits, splat<Word>(fill)) : missing;
+    return ~le(size(x), splat<Real>(static_cast<typename Real::scalar>(T::largest))) | in_fill(bits);
   }
+  ARRCOMP_METHOD Mask in_fill(Word bits) const { return has_fill ? eq(bits, splat<Word>(fill)) : mask(0); }
 };
+
+// What errors are compared with: |x - y| as computed is right to a part in 2^24 (2^53), and this leaves room for it.
+template <class Number>
+ARRCOMP_INLINE Number limit_within(double bound, Number e) {
+  round_bound(bound, e);
+  return e - e * (sizeof(Number) == 8 ? Number(0x1p-51) : Number(0x1p-22));
+}
 
 template <class T>
 class CodeBook {
@@ -61,10 +68,7 @@ class CodeBook {
  public:
   // `bound` 0: without loss. Steps are smaller than the bound allows by the scale.
   ARRCOMP_METHOD CodeBook(double bound, int scale) : is_lossless_(bound == 0) {
-    Number e;
-    round_bound(is_lossless_ ? 1 : bound, e);
-    // |x - y| as computed is right to a part in 2^24 (2^53): this limit leaves room for it.
-    limit_ = e - e * (sizeof(Number) == 8 ? Number(0x1p-51) : Number(0x1p-22));
+    limit_ = limit_within(is_lossless_ ? 1 : bound, Number{});
     step_ = T::steps_per_bound * limit_ * (static_cast<Number>(scale) / full_scale);
     inverse_ = static_cast<Number>(1.0 / static_cast<double>(step_));
   }
@@ -82,23 +86,22 @@ class CodeBook {
 
   // The code of elements, 0 in gaps, and what they become; `failed` gets the lanes where that is not within the bound,
   // or not the element.
-  ARRCOMP_METHOD Word code(Real predicted, Word bits, Real x, Mask gaps, Word& value_bits, Mask& failed) const {
-    const Word zero = splat<Word>(0);
+  ARRCOMP_METHOD Word code(Real predicted, Word bits, Real x, const Gaps<T>& gaps, Word& value_bits,
+                           Mask& failed) const {
     if (is_lossless_) {
       const Word code = order_floats(bits, T::width) - order_floats(T::narrow(predicted), T::width);
-      failed = gaps;
-      value_bits = select(gaps, T::narrow(predicted), bits);
-      return select(gaps, zero, code);
+      failed = gaps.in(bits, x);
+      value_bits = select(failed, T::narrow(predicted), bits);
+      return select(failed, splat<Word>(0), code);
     }
     const Real scaled = (x - predicted) * splat<Real>(inverse_);
     Number most;
     largest_integer(most);
-    const Mask in_range = le(size(scaled), splat<Real>(most)) & ~gaps;
-    Word code = round_to_integer(select(in_range, scaled, splat<Real>(0)));
+    const Mask in_range = le(size(scaled), splat<Real>(most));  // NaN and infinities are not
+    Word code = round_to_integer(scaled);
     value_bits = value(predicted, code);
-    failed = ~holds(x, value_bits);
-    if (any(failed & in_range)) try_next(predicted, x, in_range, code, value_bits, failed);
-    failed = failed | gaps;
+    failed = gaps.in_fill(bits) | ~(in_range & holds(x, value_bits));
+    if (any(failed)) correct(predicted, x, in_range & ~gaps.in(bits, x), code, value_bits, failed);
     return code;
   }
 
@@ -107,13 +110,15 @@ class CodeBook {
     return le(size(x - T::widen(value_bits)), splat<Real>(limit_));
   }
 
-  // Where rounding took a value out of the bound, the next one on the other side of x may be within.
-  ARRCOMP_METHOD void try_next(Real predicted, Real x, Mask in_range, Word& code, Word& value_bits,
-                               Mask& failed) const {
+  // Codes are 0 but where they are `of_use`; and where rounding took a value out of the bound, the next one on the other
+  // side of x may be within.
+  ARRCOMP_METHOD void correct(Real predicted, Real x, Mask of_use, Word& code, Word& value_bits, Mask& failed) const {
+    code = select(of_use, code, splat<Word>(0));
+    value_bits = value(predicted, code);
     const Word up = splat<Word>(1), down = splat<Word>(~typename Word::scalar{0});
     const Word next = code + select(lt(T::widen(value_bits), x), up, down);
     const Word next_bits = value(predicted, next);
-    const Mask better = failed & in_range & holds(x, next_bits);
+    const Mask better = failed & of_use & holds(x, next_bits);
     code = select(better, next, code);
     value_bits = select(better, next_bits, value_bits);
     failed = failed & ~better;

@@ -56,7 +56,7 @@ class PartOfStep {
         load_two(fine, row.fine, 2 * row.n, even, bits);
       }
       const Real x = T::widen(bits);
-      const Word q = book.code(predicted(near), bits, x, gaps.in(bits, x), value, failed);
+      const Word q = book.code(predicted(near), bits, x, gaps, value, failed);
       store_row(codes, q, row.n);
       codes += row.n;
       all_failed = all_failed | (failed & first_lanes(row.n));

@@ -15,7 +15,12 @@ class Sampler {
  public:
   ARRCOMP_METHOD Sampler(const void* source, const Axes& axes, const GroupSettings& settings, double bound,
                          PredictionSamples& samples)
-      : source_(source), axes_(axes), gaps_(settings), book_(bound, full_scale), integers_(bound), samples_(samples) {
+      : source_(source),
+        axes_(axes),
+        gaps_(settings),
+        book_(bound, full_scale),
+        integers_(bound, bound),
+        samples_(samples) {
     for (int a = 0; a < max_axes; ++a) strides_[a] = axes.inner(a);
   }
 
@@ -73,7 +78,7 @@ class Sampler {
       const Real p = interpolated(kind, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
       Word value;
       Mask failed;
-      add(cost, book_.code(p, bits, x, missing, value, failed), counts);
+      add(cost, book_.code(p, bits, x, gaps_, value, failed), counts);
     };
     add_kind(Interpolation::linear, samples_.linear[axis][level]);
     add_kind(Interpolation::cubic, samples_.cubic[axis][level]);

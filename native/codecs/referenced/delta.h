@@ -84,7 +84,7 @@ class StepDelta {
     const Real x = T::widen(bits);
     const Mask same = eq(bits, reference), finite = is_finite(reference);
     Word value;
-    const Word code = book_.code(from(reference, finite), bits, x, gaps_.in(bits, x), value, exact);
+    const Word code = book_.code(from(reference, finite), bits, x, gaps_, value, exact);
     exact = (exact | (eq(code, zero) & ~finite)) & ~same;
     return select(exact | same, zero, code);
   }
