@@ -10,6 +10,22 @@
 
 namespace arrcomp::cpu {
 
+// What several threads find.
+class AnyUnserved {
+ public:
+  void add(Unserved found) {
+    if (found != Unserved::none) any_[static_cast<size_t>(found)] = true;
+  }
+  Unserved kind() const {
+    for (const Unserved kind : {Unserved::others, Unserved::gaps})
+      if (any_[static_cast<size_t>(kind)]) return kind;
+    return Unserved::none;
+  }
+
+ private:
+  std::atomic<bool> any_[3]{};
+};
+
 class CoarsestGrid {
  public:
   // `grid`: its axes, or those of some rows of it. `codes` has room for all of it.
@@ -22,15 +38,14 @@ class CoarsestGrid {
         functions_(isa().prediction),
         coarse_bound_(prediction.coarse_bound(job.element, job.bound)) {}
 
-  // Makes codes of elements. `decoded`, if it is not null, gets the elements that are decoded. Whether all are within the
-  // bound.
-  bool encode(const void* source, void* decoded) {
-    std::atomic<bool> all{true};
+  // Makes codes of elements. `decoded`, if it is not null, gets the elements that are decoded.
+  Unserved encode(const void* source, void* decoded) {
+    AnyUnserved unserved;
     all_slices<true>([&](uint64_t begin, uint64_t end) {
-      if (!functions_.encode_lines(job_, coarse_bound_, line(), source, decoded, codes_, begin / line(), end / line()))
-        all = false;
+      unserved.add(
+          functions_.encode_lines(job_, coarse_bound_, line(), source, decoded, codes_, begin / line(), end / line()));
     });
-    return all;
+    return unserved.kind();
   }
 
   // Makes elements of codes, which become integers.

@@ -101,17 +101,17 @@ struct PredictionFunctions {
   FloatTraits (*traits)(const Element& element);
 
   // Elements [begin, end) of a step's coarser grid, or codes [begin, end) of the step, which stand from `codes` on
-  // (codecs/predicted/refine.h). Encoding tells whether all elements are within the bound.
+  // (codecs/predicted/refine.h).
   void (*coarsen)(const PredictionJob& job, const Refinement& step, const void* fine, void* coarse, uint64_t begin,
                   uint64_t end);
-  bool (*encode_step)(const PredictionJob& job, const Refinement& step, const void* coarse, const void* fine,
-                      void* made, void* codes, uint64_t begin, uint64_t end);
+  Unserved (*encode_step)(const PredictionJob& job, const Refinement& step, const void* coarse, const void* fine,
+                          void* made, void* codes, uint64_t begin, uint64_t end);
   void (*decode_step)(const PredictionJob& job, const Refinement& step, const void* coarse, const void* codes,
                       void* fine, uint64_t begin, uint64_t end);
 
   // Lines [begin, end) of `size` elements of the coarsest grid (codecs/predicted/coarsest.h), without differences.
-  bool (*encode_lines)(const PredictionJob& job, double coarse_bound, uint64_t size, const void* source, void* made,
-                       void* codes, uint64_t begin, uint64_t end);
+  Unserved (*encode_lines)(const PredictionJob& job, double coarse_bound, uint64_t size, const void* source, void* made,
+                           void* codes, uint64_t begin, uint64_t end);
   void (*decode_lines)(const PredictionJob& job, double coarse_bound, uint64_t size, const void* codes, void* target,
                        uint64_t begin, uint64_t end);
 
@@ -121,7 +121,8 @@ struct PredictionFunctions {
 
   // Elements [first, first + count) that are kept exactly (codecs/predicted/exact.h). False where one of them would be
   // taken for absent.
-  bool (*find_exact)(const PredictionJob& job, const void* source, void* made, uint64_t first, uint64_t count);
+  bool (*find_exact)(const PredictionJob& job, Unserved unserved, const void* source, void* made, uint64_t first,
+                     uint64_t count);
   void (*put_exact)(const PredictionJob& job, const void* exact, void* target, uint64_t first, uint64_t count);
 };
 

@@ -28,8 +28,8 @@ class Predicted {
         item_(job.element.width / 8),
         code_item_(job.element.width == 64 ? 8 : 4) {}
 
-  // Hands the codes of all elements to `encoder`; whether these are all within the bound.
-  bool encode(const void* source, CodeGroupsEncoder& encoder) {
+  // Hands the codes of all elements to `encoder`.
+  Unserved encode(const void* source, CodeGroupsEncoder& encoder) {
     const int steps = prediction_.steps;
     std::vector<Scratch> grids(static_cast<size_t>(steps));
     const auto grid = [&](int k) { return k == steps ? source : static_cast<const void*>(made(grids, k)); };
@@ -40,15 +40,16 @@ class Predicted {
         functions_.coarsen(job_, refinement(k), grid(k + 1), made(grids, k), begin, end);
       });
     }
-    std::atomic<bool> all{encode_coarsest(grid(0), made(grids, 0), encoder)};
+    AnyUnserved unserved;
+    unserved.add(encode_coarsest(grid(0), made(grids, 0), encoder));
     for (int k = 0; k < steps; ++k) {
       const Refinement step = refinement(k);
       encoder.add(step.codes(), [&](uint64_t begin, uint64_t end, uint8_t* to) {
-        if (!functions_.encode_step(job_, step, grid(k), grid(k + 1), made(grids, k + 1), to, begin, end)) all = false;
+        unserved.add(functions_.encode_step(job_, step, grid(k), grid(k + 1), made(grids, k + 1), to, begin, end));
       });
       grids[static_cast<size_t>(k)].reset();
     }
-    return all;
+    return unserved.kind();
   }
 
   // Makes the elements of the codes of `decoder`; false where these are corrupt.
@@ -77,14 +78,14 @@ class Predicted {
 
   Refinement refinement(int k) const { return prediction_.refinement(k, job_.bound); }
 
-  bool encode_coarsest(const void* source, void* decoded, CodeGroupsEncoder& encoder) {
+  Unserved encode_coarsest(const void* source, void* decoded, CodeGroupsEncoder& encoder) {
     const Axes grid = prediction_.grid(0);
     const Scratch codes = scratch_memory(grid.count() * code_item_, "codes");
-    const bool all = CoarsestGrid(job_, prediction_, grid, codes.get(), threads_).encode(source, decoded);
+    const Unserved unserved = CoarsestGrid(job_, prediction_, grid, codes.get(), threads_).encode(source, decoded);
     encoder.add(grid.count(), [&](uint64_t begin, uint64_t end, uint8_t* to) {
       memcpy(to, codes.get() + begin * code_item_, (end - begin) * code_item_);
     });
-    return all;
+    return unserved;
   }
 
   bool decode_coarsest(CodeGroupsDecoder& decoder, void* target) {
@@ -117,13 +118,14 @@ bool decode_codes(const PredictionJob& job, const Prediction& prediction, const 
 
 // Encodes the elements that must be kept exactly; returns the bytes, or 0 where they cannot be told from absent ones.
 uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job, const Prediction& prediction,
-                      const uint8_t* codes, uint64_t length, Scratch& payload, int threads) {
+                      Unserved unserved, const uint8_t* codes, uint64_t length, Scratch& payload, int threads) {
   const uint64_t count = job.plan.count;
   const auto made = scratch_memory(count * (job.plan.element.width / 8), "decoded elements");
-  decode_codes(prediction_job, prediction, codes, length, made.get(), threads);
+  if (unserved == Unserved::others) decode_codes(prediction_job, prediction, codes, length, made.get(), threads);
   std::atomic<bool> is_ambiguous{false};
   for_rows(count, threads, [&](uint64_t first, uint64_t last) {
-    if (!isa().prediction.find_exact(prediction_job, job.source, made.get(), first, last - first)) is_ambiguous = true;
+    if (!isa().prediction.find_exact(prediction_job, unserved, job.source, made.get(), first, last - first))
+      is_ambiguous = true;
   });
   if (is_ambiguous) return 0;
   const Plan plan = make_plan(job.plan.element, count);
@@ -138,12 +140,12 @@ uint64_t encode_chosen(const EncodeJob& job, const PredictionJob& prediction_job
   const Plan plan = make_codes_plan(job.plan.element, count);
   const auto coded = scratch_memory(capacity_of_groups(plan.element, count), "coded codes");
   CodeGroupsEncoder encoder(plan, codes_settings(job.settings.fast), coded.get() + plan.groups_offset(), threads);
-  const bool all = Predicted(prediction_job, chosen, threads).encode(job.source, encoder);
+  const Unserved unserved = Predicted(prediction_job, chosen, threads).encode(job.source, encoder);
   const uint64_t codes_bytes = encoder.finish(coded.get());
   uint64_t exact_bytes = 0;
   Scratch exact;
-  if (!all) {
-    exact_bytes = encode_exact(job, prediction_job, chosen, coded.get(), codes_bytes, exact, threads);
+  if (unserved != Unserved::none) {
+    exact_bytes = encode_exact(job, prediction_job, chosen, unserved, coded.get(), codes_bytes, exact, threads);
     if (exact_bytes == 0) return 0;
   }
   const PredictedPlaces places(chosen.steps, codes_bytes, exact_bytes);

@@ -213,10 +213,11 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
     const Refinement step = array.refinements[k];
     const CodeBook<T> book(step.bound, step.scale);
-    const bool all = PartOfStep<T>(step, warp_memory<Window<T>>())
-                         .encode(book, gaps, array.made_grid(k), array.original_grid(k + 1), array.made_grid(k + 1),
-                                 codes_of<T>(array) + array.elements_of(k) + begin, begin, end);
-    if (!all && leader()) atomicOr(&array.has_exact, 1u);
+    const Unserved unserved =
+        PartOfStep<T>(step, warp_memory<Window<T>>())
+            .encode(book, gaps, array.made_grid(k), array.original_grid(k + 1), array.made_grid(k + 1),
+                    codes_of<T>(array) + array.elements_of(k) + begin, begin, end);
+    if (unserved != Unserved::none && leader()) atomicOr(&array.has_exact, 1u);
   });
 }
 
@@ -243,9 +244,9 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
     const GridIntegers<T> integers(array.bound, array.prediction.coarse_bound(a.element, array.bound));
     const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
-    const bool all =
+    const Unserved unserved =
         integers.encode(gaps, array.original_grid(0), first, size, array.made_grid(0), codes_of<T>(array) + first);
-    if (!all && leader()) atomicOr(&array.has_exact, 1u);
+    if (unserved != Unserved::none && leader()) atomicOr(&array.has_exact, 1u);
   });
 }
 
@@ -286,7 +287,8 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     find_exact_kernel(const __grid_constant__ PredictionArguments a) {
   for_each_part(a, [&](PredictedArray& array, uint64_t begin, uint64_t end) {
     if (array.has_exact == 0) return;
-    const bool is_clear = ExactElements<T>(a.settings, array.bound).find(array.source, array.made, begin, end - begin);
+    const bool is_clear =
+        ExactElements<T>(a.settings, array.bound).find(Unserved::others, array.source, array.made, begin, end - begin);
     if (!is_clear && leader()) atomicOr(&array.is_ambiguous, 1u);
   });
 }

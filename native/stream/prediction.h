@@ -16,6 +16,10 @@ constexpr int absent_element = 1;  // bits of an element that is not kept exactl
 
 enum class Interpolation : uint8_t { linear = 0, cubic = 1 };
 
+// Which elements their codes do not bring within the bound: none, nothing but gaps, which show without decoding, or others
+// too.
+enum class Unserved : uint8_t { none, gaps, others };
+
 // A step of refinement: along `axis` the values between those of the coarser grid are predicted from these.
 struct Step {
   uint8_t axis;

@@ -21,11 +21,10 @@ class GridIntegers {
   }
 
   // Writes the integers of a line of `count` elements. A gap, and what no integer serves, gets the integer before it,
-  // or behind it where the line begins so. `made`, if it is not null, gets the elements that are decoded. Whether all
-  // are within the bound.
-  ARRCOMP_PART bool encode(const Gaps<T>& gaps, const void* source, uint64_t first, uint64_t count, void* made,
-                           Scalar* integers) const {
-    Mask all_failed = mask(0);
+  // or behind it where the line begins so. `made`, if it is not null, gets the elements that are decoded.
+  ARRCOMP_PART Unserved encode(const Gaps<T>& gaps, const void* source, uint64_t first, uint64_t count, void* made,
+                               Scalar* integers) const {
+    UnservedLanes<T> unserved;
     bool has_value = false;
     Word before = splat<Word>(0);
     for (uint64_t i = 0; i < count; i += lanes_per_row) {
@@ -42,9 +41,9 @@ class GridIntegers {
       before = broadcast_last(q);
       replace_row(integers + i, q, n);
       if (made != nullptr) replace_elements<T>(made, first + i, n, value(q));
-      all_failed = all_failed | failed;
+      unserved.add(gaps, bits, failed);
     }
-    return !any(all_failed);
+    return unserved.kind();
   }
 
   ARRCOMP_METHOD Word integer(Word bits, Mask gaps, Mask& failed) const {

@@ -52,6 +52,25 @@ struct Gaps {
   ARRCOMP_METHOD Mask in_fill(Word bits) const { return has_fill ? eq(bits, splat<Word>(fill)) : mask(0); }
 };
 
+// Finds out what elements codes do not serve.
+template <class T>
+class UnservedLanes {
+ public:
+  ARRCOMP_METHOD void add(const Gaps<T>& gaps, typename T::Word bits, Mask failed) {
+    if (!any(failed)) return;
+    const Mask missing = gaps.in(bits, T::widen(bits));
+    gaps_ = gaps_ | (failed & missing);
+    others_ = others_ | (failed & ~missing);
+  }
+
+  ARRCOMP_METHOD Unserved kind() const {
+    return any(others_) ? Unserved::others : any(gaps_) ? Unserved::gaps : Unserved::none;
+  }
+
+ private:
+  Mask gaps_ = mask(0), others_ = mask(0);
+};
+
 // What errors are compared with: |x - y| as computed is right to a part in 2^24 (2^53), and this leaves room for it.
 template <class Number>
 ARRCOMP_INLINE Number limit_within(double bound, Number e) {

@@ -15,14 +15,15 @@ class ExactElements {
       : gaps_(settings), book_(bound, full_scale) {}
 
   // Puts those of `source` in place of `made`, where the elements that are decoded stand, and `absent` in place of all
-  // others. False where one of them would be taken for absent.
-  ARRCOMP_PART bool find(const void* source, void* made, uint64_t first, uint64_t count) const {
+  // others. Where nothing but gaps is unserved, `made` is not read. False where one of them would be taken for absent.
+  ARRCOMP_PART bool find(Unserved unserved, const void* source, void* made, uint64_t first, uint64_t count) const {
     Mask all_absent = mask(0);
     const Word absent = splat<Word>(absent_bits);
     for_each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
       const Word bits = load_elements<T>(source, i, n);
       const auto x = T::widen(bits);
-      const Mask found = gaps_.in(bits, x) | ~book_.is_kept(bits, x, load_elements<T>(made, i, n));
+      Mask found = gaps_.in(bits, x);
+      if (unserved == Unserved::others) found = found | ~book_.is_kept(bits, x, load_elements<T>(made, i, n));
       all_absent = all_absent | (found & eq(bits, absent));
       replace_elements<T>(made, i, n, select(found, bits, absent));
     });

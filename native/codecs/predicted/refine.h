@@ -42,11 +42,10 @@ class PartOfStep {
   }
 
   // Writes codes [begin, end) of the step, from `codes` on: of the elements of `fine` that the coarser grid does not
-  // have. `made` gets those of both grids as they are decoded; null where nobody needs them. Whether all are within the
-  // bound.
-  ARRCOMP_PART bool encode(const CodeBook<T>& book, const Gaps<T>& gaps, const void* coarse, const void* fine,
-                           void* made, Scalar* codes, uint64_t begin, uint64_t end) const {
-    Mask all_failed = mask(0);
+  // have. `made` gets those of both grids as they are decoded; null where nobody needs them.
+  ARRCOMP_PART Unserved encode(const CodeBook<T>& book, const Gaps<T>& gaps, const void* coarse, const void* fine,
+                               void* made, Scalar* codes, uint64_t begin, uint64_t end) const {
+    UnservedLanes<T> unserved;
     each_row(coarse, made, begin, end, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
       Word even, bits, value;
       Mask failed;
@@ -59,10 +58,10 @@ class PartOfStep {
       const Word q = book.code(predicted(near), bits, x, gaps, value, failed);
       store_row(codes, q, row.n);
       codes += row.n;
-      all_failed = all_failed | (failed & first_lanes(row.n));
+      unserved.add(gaps, bits, failed & first_lanes(row.n));
       if (made != nullptr) store_values(coarse, made, row, value);
     });
-    return !any(all_failed);
+    return unserved.kind();
   }
 
   // Makes the elements of the finer grid that belong to codes [begin, end), which stand from `codes` on.
