@@ -45,6 +45,21 @@ ARRCOMP_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 ARRCOMP_INLINE void prefetch_to_write(const void* p) { __builtin_prefetch(p, 1, 2); }
 ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) { __builtin_memcpy(to, from, bytes); }
 
+// Copies n elements, a few, at any address: by registers, then by half as many elements again and again. A call, or the
+// instruction for strings, would take longer.
+template <class T>
+ARRCOMP_INLINE void copy_few(T* to, const T* from, int n) {
+  constexpr int whole = register_bytes / (int)sizeof(T);
+  int i = 0;
+  for (; i + whole <= n; i += whole) __builtin_memcpy(to + i, from + i, register_bytes);
+#pragma GCC unroll 8
+  for (int part = whole / 2; part > 0; part /= 2) {
+    if ((n & part) == 0) continue;
+    __builtin_memcpy(to + i, from + i, part * sizeof(T));
+    i += part;
+  }
+}
+
 // --- values and memory
 
 template <class V>
@@ -57,6 +72,10 @@ ARRCOMP_INLINE R load_register(const void* p) {
   R r;
   __builtin_memcpy(&r, p, sizeof r);
   return r;
+}
+template <class R>
+ARRCOMP_INLINE void store_register(void* p, R r) {
+  __builtin_memcpy(p, &r, sizeof r);
 }
 
 template <class T>
@@ -84,7 +103,7 @@ ARRCOMP_INLINE T* in_device_memory(T* p) {
 template <class T>
 ARRCOMP_INLINE void store(T* p, Lanes<T> x) {
 #pragma GCC unroll 16
-  for (int i = 0; i < x.registers; i++) __builtin_memcpy(p + i * x.width, &x.v[i], register_bytes);
+  for (int i = 0; i < x.registers; i++) store_register(p + i * x.width, x.v[i]);
 }
 ARRCOMP_INLINE void store(uint16_t* p, U32 x) {
 #pragma GCC unroll 16

@@ -34,8 +34,10 @@ ARRCOMP_INLINE bool any(Mask m) {
 
 template <class T>
 ARRCOMP_INLINE auto load_first(const T* p, int n) {
-  T all[32];
-  for (int l = 0; l < 32; l++) __builtin_memcpy(all + l, p + (l < n ? l : n - 1), sizeof(T));  // at any address
+  T all[32], last;
+  __builtin_memcpy(&last, p + n - 1, sizeof last);
+  for (T& lane : all) lane = last;
+  copy_few(all, p, n);
   return load(all);
 }
 
@@ -43,7 +45,7 @@ template <class T, class V>
 ARRCOMP_INLINE void store_first(T* p, V x, int n) {
   T all[32];
   store(all, x);
-  __builtin_memcpy(p, all, n * sizeof(T));
+  copy_few(p, all, n);
 }
 
 // The mask's bits of register i.

@@ -1,5 +1,7 @@
 // Rows in a row, for CPUs, where each is loaded and stored alone. Included once by each of them, after `load` and `store`,
 // hence no guard.
+#include <utility>
+
 namespace arrcomp::ARRCOMP_ISA {
 
 template <class T, int n>
@@ -115,35 +117,58 @@ ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
   }
 }
 
+// Of the lanes of two registers, one behind the other, those at even places, or at odd ones; and back: the first, or the
+// second, half of the lanes of `even` and `odd` in turn.
+template <int first, class R, int... l>
+ARRCOMP_INLINE R every_second(R x, R y, std::integer_sequence<int, l...>) {
+  constexpr int n = sizeof...(l);
+  return R{(2 * l + first < n ? x[(2 * l + first) % n] : y[(2 * l + first) % n])...};
+}
+template <int half, class R, int... l>
+ARRCOMP_INLINE R in_turn(R even, R odd, std::integer_sequence<int, l...>) {
+  constexpr int n = sizeof...(l);
+  return R{(l % 2 == 0 ? even[half * n / 2 + l / 2] : odd[half * n / 2 + l / 2])...};
+}
+
 template <class T, class V>
 ARRCOMP_INLINE void load_pairs(const T* p, V& even, V& odd) {
-  T all[64], evens[32], odds[32];
-  __builtin_memcpy(all, p, sizeof all);  // at any address
-  for (int l = 0; l < 32; l++) {
-    evens[l] = all[2 * l];
-    odds[l] = all[2 * l + 1];
+  using R = typename V::Register;
+  constexpr std::make_integer_sequence<int, V::width> lanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < V::registers; i++) {
+    if constexpr (sizeof(T) == sizeof(typename V::scalar)) {
+      const R x = load_register<R>(p + 2 * i * V::width), y = load_register<R>(p + (2 * i + 1) * V::width);
+      even.v[i] = every_second<0>(x, y, lanes);
+      odd.v[i] = every_second<1>(x, y, lanes);
+    } else {  // a pair is a lane
+      static_assert(2 * sizeof(T) == sizeof(typename V::scalar));
+      const R pairs = load_register<R>(p + 2 * i * V::width);
+      even.v[i] = pairs & (T)~T{0};
+      odd.v[i] = pairs >> 8 * sizeof(T);
+    }
   }
-  even = load(evens);
-  odd = load(odds);
 }
 
 template <class T, class V>
 ARRCOMP_INLINE void store_pairs(T* p, V even, V odd) {
-  typename V::scalar evens[32], odds[32];
-  T all[64];
-  store(evens, even);
-  store(odds, odd);
-  for (int l = 0; l < 32; l++) {
-    all[2 * l] = (T)evens[l];
-    all[2 * l + 1] = (T)odds[l];
+  constexpr std::make_integer_sequence<int, V::width> lanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < V::registers; i++) {
+    if constexpr (sizeof(T) == sizeof(typename V::scalar)) {
+      store_register(p + 2 * i * V::width, in_turn<0>(even.v[i], odd.v[i], lanes));
+      store_register(p + (2 * i + 1) * V::width, in_turn<1>(even.v[i], odd.v[i], lanes));
+    } else {
+      store_register(p + 2 * i * V::width, (even.v[i] & (T)~T{0}) | odd.v[i] << 8 * sizeof(T));
+    }
   }
-  __builtin_memcpy(p, all, sizeof all);
 }
 
 template <class T, class V>
 ARRCOMP_INLINE void load_first_pairs(const T* p, int n, V& even, V& odd) {
-  T all[64] = {};
-  __builtin_memcpy(all, p, n * sizeof(T));
+  T all[64];
+  store(all, splat<V>(0));
+  store(all + 32, splat<V>(0));
+  copy_few(all, p, n);
   load_pairs(all, even, odd);
 }
 
@@ -151,7 +176,7 @@ template <class T, class V>
 ARRCOMP_INLINE void store_first_pairs(T* p, V even, V odd, int n) {
   T all[64];
   store_pairs(all, even, odd);
-  __builtin_memcpy(p, all, n * sizeof(T));
+  copy_few(p, all, n);
 }
 
 template <class T, class V, int n>
