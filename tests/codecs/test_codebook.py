@@ -132,6 +132,32 @@ def test_a_value_on_a_border_belongs_to_the_interval_below(dtype: str) -> None:
     assert len(set(check_codes(zeros, codec).codes.tolist())) == 1
 
 
+LONG = {
+    "published": Codebook.dynamic8().borders,
+    "above 0": Codebook.dynamic8(signed=False).borders,
+    "below 0": tuple(-x for x in reversed(Codebook.dynamic8(signed=False).borders)),
+    "with 0": tuple((np.arange(-30, 32) / 31.0).tolist()),
+    "near and far": tuple(np.sort(np.concatenate([10.0 ** np.arange(-30, 30), -(2.0 ** np.arange(-149, -100))]))),
+    "neighbours": tuple((1 + np.arange(40) * 2.0**-23).tolist()),
+}
+
+
+@pytest.mark.parametrize("scaling", [None, "absmax"])
+@pytest.mark.parametrize("borders", LONG.values(), ids=LONG)
+def test_long_arrays_have_the_same_codes(borders: Any, scaling: Any) -> None:
+    # Long enough for tables that take time to make.
+    codec = Codebook(borders, np.linspace(-1, 1, len(borders) + 1).tolist(), scaling=scaling)
+    at = np.array(borders, np.float32)
+    near = [at, np.nextafter(at, np.float32(-np.inf)), np.nextafter(at, np.float32(np.inf))]
+    special = np.array([0.0, -0.0, 1, -1, 1e-45, -1e-45, 1e-38, 3e38, -3e38], np.float32)
+    array = np.random.default_rng(3).choice(np.concatenate([*near, special]), 6 * 4096 + 77)
+    if scaling:  # most are not divided
+        array = np.where(np.abs(array) < 1, array, np.float32(0.5))
+        array[::64] = 1
+    array[5000], array[9000] = -np.nan, np.inf
+    check_codes(array, codec)
+
+
 @pytest.mark.parametrize("name", ["nf4", "dynamic8"])
 def test_named_tables_give_the_nearest_level(name: str) -> None:
     codec = getattr(Codebook, name)()

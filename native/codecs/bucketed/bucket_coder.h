@@ -9,6 +9,8 @@
 //   BucketParameters             what is stored for a bucket
 //   looks_up                     only there if lanes look up tables in the settings, which are then 32-bit words
 //   SettingsToEncode             only there too: what a GPU makes of the settings before it encodes
+//   SettingsWithTables, min_chunks  only where `has_tables` is true: what a CPU makes of the settings to encode so many
+//                                chunks at least
 //   encode_values, decode_values the scalars of a bucket that encoding or decoding an element takes, at least 1
 //   store_array(settings, payload, statistics)  static, only there if array_bytes is not 0: writes what is stored once
 //                                for the array at the payload's beginning, from the array's statistics, by leader()

@@ -16,6 +16,9 @@ class Codebook {
   using Settings = CodebookSettings;
   static constexpr bool looks_up = true;
   using SettingsToEncode = CodebookAtHand;
+  static constexpr bool has_tables = looks_up_even_cells && std::is_same_v<Real, F32>;
+  using SettingsWithTables = CodebookWithCells;
+  static constexpr uint64_t min_chunks = 4;
 
   struct BucketParameters {
     Scalar scale;  // NaN where a value is not finite, 1 without scaling
@@ -86,8 +89,12 @@ class Codebook {
   ARRCOMP_METHOD void encode(const Real (&rows)[n], U32 (&codes)[n]) const {
     if constexpr (looks_up_cells && std::is_same_v<Real, F32>) {
       const auto& at_hand = static_cast<const CodebookAtHand&>(settings_);
-      if (settings_.has_octaves != 0)
+      if (settings_.has_cells != 0)
         return borders_below(settings_.cells, at_hand.octaves, rows, codes);  // counted as: cells
+    }
+    if constexpr (has_tables) {
+      if (settings_.has_cells != 0)
+        return borders_below(static_cast<const CodebookWithCells&>(settings_).even_cells, rows, codes);
     }
     borders_below(settings_.tables, bits_, rows, codes);
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include "inline.h"
 #include "lanes/lanes.h"
+#include "stream/even_step_cells.h"
 #include "stream/step_cells.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -85,6 +86,21 @@ ARRCOMP_INLINE void borders_below(const StepCells& cells, const StepOctaves& oct
     const U32 first = gather(cells.first, cell);
     const Mask is_above = lt(as_float(gather(octaves.borders, first)), v[j]);
     found[j] = first + select(is_above, splat<U32>(1), splat<U32>(0));
+  }
+}
+
+// Whether one lookup in a table that is far longer takes less than a search.
+constexpr bool looks_up_even_cells = !looks_up_cells && !chooses_entries;
+
+template <int n>
+ARRCOMP_INLINE void borders_below(const EvenStepCells& cells, const F32 (&v)[n], U32 (&found)[n]) {
+  const U32 least = splat<U32>(cells.least), span = splat<U32>(cells.span);
+  ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+    // NaN becomes the lowest number, and both zeros are positive.
+    const U32 bits = as_bits(min(splat<F32>(0x1.fffffep127f), splat<F32>(0) - v[j]));
+    const U32 from_least = min(max(bits & splat<U32>(~0u >> 1), least) - least, span - splat<U32>(1));
+    const U32 place = span + (from_least ^ sar(bits, 31));
+    found[j] = (gather(cells.words, place >> cells.shift) - place) >> cells.shift;
   }
 }
 
