@@ -97,8 +97,8 @@
 //               gather_pair(const uint32_t (*t)[2], i, x, y)   x = t[i][0] and y = t[i][1], t aligned to 8 bytes
 //               gather_at(const uint16_t* t, n)        t[n / 2], n even;  srl_modulo(x, n)   x >> n mod 32, n per lane
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
-//               lookup<n>(const uint32_t* t, i)    t[i mod n], n = 16, 32, 64, 128 or 256; faster than `gather`, the
-//                                      more so the smaller n is
+//               lookup<n>(const uint32_t* t, i)    t[i mod n], n = 16, 32, 64, 128 or 256 (with AVX2 8 too); faster than
+//                                      `gather`, the more so the smaller n is
 //               nearby<n>(const uint32_t* t)       the n entries of t for `gather`, where that is fastest: a GPU copies
 //                                      them to memory of the warp, in place of those before; t aligned to 16 bytes, n
 //                                      a multiple of 128

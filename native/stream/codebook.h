@@ -16,7 +16,7 @@ struct CodebookSettings {
   Scaling scaling;
   float at_least_largest;  // at least 1, and no level's magnitude is above it
   StepCells cells;
-  uint32_t has_cells;  // it is what lanes take to encode, below, and its cells are set
+  uint32_t has_octaves;  // it is a CodebookAtHand, and cells are set
 
   static constexpr auto parameters() {
     using S = CodebookSettings;
@@ -26,7 +26,7 @@ struct CodebookSettings {
   }
 
   bool set_tables(Reals borders, Reals levels) {
-    cells.are_set = has_cells = 0;
+    cells.are_set = has_octaves = 0;
     at_least_largest = 1;
     for (const double level : levels)
       at_least_largest = std::max(at_least_largest, std::abs(static_cast<float>(level)));
@@ -51,16 +51,17 @@ struct CodebookAtHand : CodebookSettings {
   // Made by so many threads together, of which this is one.
   ARRCOMP_SHARED void complete(uint32_t thread, uint32_t threads) {
     octaves.set(tables, cells, thread, threads);
-    if (thread == 0) has_cells = cells.are_set;
+    if (thread == 0) has_octaves = cells.are_set;
   }
 };
 
 // The same of a CPU that looks up numbers in memory.
 struct CodebookWithCells : CodebookSettings {
   EvenStepCells even_cells;
+  bool fit;  // the cells, the borders
 
   explicit CodebookWithCells(const CodebookSettings& settings) : CodebookSettings(settings) {
-    has_cells = even_cells.set(tables) ? 1 : 0;
+    fit = even_cells.set(tables);
   }
 };
 

@@ -202,23 +202,28 @@ class BucketChunk {
     U32 certain[rows_of_block];
     for (int j = 0; j < rows_of_block; ++j) {
       const uint64_t at = position + j * lanes_per_row;
-      const Real x[1] = {load_real<Real>(plan_.element, elements, at, lanes_per_row)};
-      U32 own[1];
-      certain[j] = Coder::guess_rows(x, table, own) ? own[0] : encode_certainly(elements, at, scale);
+      auto margins = table.widest();
+      const U32 own = table.find(load_real<Real>(plan_.element, elements, at, lanes_per_row), margins);
+      certain[j] = table.is_in_doubt(margins) ? encode_certainly(elements, at, scale) : own;
     }
     writer.put_highest_bytes(certain);
   }
 
-  // False where a row is in doubt, or where rows have no registers together.
+  // False where a row is in doubt. Where rows have no registers together, code that is made once takes less.
   ARRCOMP_METHOD bool guess_together(const void* elements, uint64_t position, const EncodeTable<Coder>& table,
                                      U32 (&codes)[rows_of_block]) const {
+    auto margins = table.widest();
+    const auto find = [&](int j) ARRCOMP_LAMBDA {
+      const uint64_t at = position + j * lanes_per_row;
+      codes[j] = table.find(load_real<Real>(plan_.element, elements, at, lanes_per_row), margins);
+    };
     if constexpr (codes_blocks) {
-      Real x[rows_of_block];
-      ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j) x[j] =
-          load_real<Real>(plan_.element, elements, position + j * lanes_per_row, lanes_per_row);
-      return Coder::guess_rows(x, table, codes);
+      ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j) find(j);
+    } else {
+      ARRCOMP_ROLLED
+      for (int j = 0; j < rows_of_block; ++j) find(j);
     }
-    return false;
+    return !table.is_in_doubt(margins);
   }
 
   // A row in doubt, to the highest byte of the codes.

@@ -9,8 +9,8 @@
 //   BucketParameters             what is stored for a bucket
 //   looks_up                     only there if lanes look up tables in the settings, which are then 32-bit words
 //   SettingsToEncode             only there too: what a GPU makes of the settings before it encodes
-//   SettingsWithTables, min_chunks  only where `has_tables` is true: what a CPU makes of the settings to encode so many
-//                                chunks at least
+//   WithTables, min_chunks       only where `has_tables` is true: the coder of a CPU that encodes so many chunks at least,
+//                                with Settings that are made of the codec's, and are to be used where they `fit`
 //   encode_values, decode_values the scalars of a bucket that encoding or decoding an element takes, at least 1
 //   store_array(settings, payload, statistics)  static, only there if array_bytes is not 0: writes what is stored once
 //                                for the array at the payload's beginning, from the array's statistics, by leader()
@@ -27,9 +27,10 @@
 //   scaled(x, scale, simple) -> Real, encode(rows, codes)        instead of it: several rows, never stochastic
 //   guess(x, scale, doubtful) -> U32, encode_exactly(x, scale, simple, random)  only where `guesses` is true: most codes of
 //                                simple buckets, never stochastic, with a mask of lanes to encode exactly
-//   EncodeTable, fill(table, bucket, scale), guess_rows(rows, table, codes) -> bool  static, only where `guesses_rows` is
-//                                true: the codes of rows in a simple bucket, as the highest bytes of words; false where
-//                                one is in doubt, and is then encoded as others are
+//   EncodeTable, fill(table, bucket, scale)  static, only where `guesses_rows` is true: a table.find(x, margins) -> U32 of
+//                                rows in a simple bucket, codes as the highest bytes of words; margins are table.widest()
+//                                before, and where they become such that table.is_in_doubt(margins), rows are encoded as
+//                                others are
 //   has_extra(code) -> Mask      only there if codes have bits above code_bits: whether a code does
 //   tabulates, tabulates_near    whether decoded elements are looked up (decode_table.h)
 //   decode(code, decoded, simple) -> Real          elements, before they are rounded to their type; NaN is the quiet one

@@ -8,16 +8,17 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-template <class R>
+// `AnySettings`: those of the codec, or with cells.
+template <class R, class AnySettings = CodebookSettings>
 class Codebook {
  public:
   using Real = R;
   using Scalar = typename Real::scalar;
-  using Settings = CodebookSettings;
+  using Settings = AnySettings;
   static constexpr bool looks_up = true;
   using SettingsToEncode = CodebookAtHand;
   static constexpr bool has_tables = looks_up_even_cells && std::is_same_v<Real, F32>;
-  using SettingsWithTables = CodebookWithCells;
+  using WithTables = Codebook<R, CodebookWithCells>;
   static constexpr uint64_t min_chunks = 4;
 
   struct BucketParameters {
@@ -29,7 +30,7 @@ class Codebook {
   enum : int { inverse, prescale, encode_values };
   enum : int { scale, decode_values };
 
-  ARRCOMP_METHOD Codebook(const CodebookSettings& settings, const Element& element, const uint8_t*)
+  ARRCOMP_METHOD Codebook(const Settings& settings, const Element& element, const uint8_t*)
       : settings_(settings),
         range_(element),
         bits_(settings.tables.bits),
@@ -89,14 +90,14 @@ class Codebook {
   ARRCOMP_METHOD void encode(const Real (&rows)[n], U32 (&codes)[n]) const {
     if constexpr (looks_up_cells && std::is_same_v<Real, F32>) {
       const auto& at_hand = static_cast<const CodebookAtHand&>(settings_);
-      if (settings_.has_cells != 0)
+      if (settings_.has_octaves != 0)
         return borders_below(settings_.cells, at_hand.octaves, rows, codes);  // counted as: cells
     }
-    if constexpr (has_tables) {
-      if (settings_.has_cells != 0)
-        return borders_below(static_cast<const CodebookWithCells&>(settings_).even_cells, rows, codes);
+    if constexpr (std::is_same_v<Settings, CodebookWithCells>) {
+      borders_below(settings_.even_cells, rows, codes);
+    } else {
+      borders_below(settings_.tables, bits_, rows, codes);
     }
-    borders_below(settings_.tables, bits_, rows, codes);
   }
 
   // Simple where no level becomes infinite.
@@ -112,7 +113,7 @@ class Codebook {
  private:
   using Limits = ScalarLimits<Scalar>;
 
-  const CodebookSettings& settings_;
+  const Settings& settings_;
   ElementRange<Real> range_;
   int bits_;
   bool is_scaled_;

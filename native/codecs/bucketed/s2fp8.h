@@ -98,13 +98,6 @@ class S2fp8 {
     cells.fill(bucket, scale[alpha], scale[whole], scale[part]);
   }
 
-  // In the highest bytes the codes of rows in this bucket, which is simple; false, and perhaps others, where one of them
-  // is in doubt.
-  template <int n>
-  ARRCOMP_METHOD static bool guess_rows(const Real (&x)[n], const EncodeTable& cells, U32 (&codes)[n]) {
-    return cells.find(x, codes);
-  }
-
   template <class Random>
   ARRCOMP_METHOD U32 encode_exactly(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
     const Real magnitude = abs(x);

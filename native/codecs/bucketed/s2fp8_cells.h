@@ -9,16 +9,18 @@ namespace arrcomp::ARRCOMP_ISA {
 // Where permutations of registers look tables up.
 constexpr bool has_squeeze_cells = short_lookup;
 
-// Polynomials for cells of a mantissa, sixteenths of an octave, and what is added to a fixed-point number in a cell of
-// codes: eighths of an octave, in each of which one code changes at most, and of the two octaves of subnormal numbers.
+// Polynomials for cells of a mantissa, sixteenths of an octave, or eighths and one more power where a permutation is of
+// 8 entries. And what is added to a fixed-point number in a cell of codes: quarters of an octave, in each of which one
+// code changes at most, and of the two octaves of subnormal numbers.
 struct SqueezeCells {
-  static constexpr int cells = 16;
+  static constexpr int cells = rows_side_by_side > 1 ? 16 : 8;
+  static constexpr int powers = cells == 16 ? 3 : 4;
   static constexpr int point = 26;              // bits behind the binary point
-  static constexpr int code_shift = point - 2;  // codes are quarters of octaves
-  static constexpr int eighth_shift = point - 3;
+  static constexpr int code_shift = point - 2;  // codes are quarters of octaves, too
+  static constexpr int quarters = 8;
 
-  alignas(64) float constant[2 * cells], linear[2 * cells], square[2 * cells];  // twice: a row of lanes
-  alignas(64) uint32_t normal[cells], subnormal[cells];  // two octaves each, of normal numbers twice the same
+  alignas(64) float terms[powers][lanes_per_row];        // of the powers from 0 on; each cell several times
+  alignas(64) uint32_t normal[cells], subnormal[cells];  // two octaves, of normal numbers twice the same
 };
 
 consteval double binary_logarithm(double x) {
@@ -28,40 +30,52 @@ consteval double binary_logarithm(double x) {
   return 2 * sum / 0.69314718055994530942;
 }
 
+// The polynomial that is the logarithm at Chebyshev's nodes of a cell.
+consteval void fit_logarithm(double begin, double size, double (&terms)[SqueezeCells::powers]) {
+  constexpr int n = SqueezeCells::powers;
+  constexpr double of_3[] = {-0.8660254037844386, 0, 0.8660254037844386};
+  constexpr double of_4[] = {-0.9238795325112867, -0.3826834323650898, 0.3826834323650898, 0.9238795325112867};
+  double nodes[n], differences[n];
+  for (int i = 0; i < n; ++i) {
+    nodes[i] = begin + size / 2 * (1 + (n == 3 ? of_3 : of_4)[i]);
+    differences[i] = binary_logarithm(nodes[i]);
+  }
+  for (int k = 1; k < n; ++k)
+    for (int i = n - 1; i >= k; --i) differences[i] = (differences[i] - differences[i - 1]) / (nodes[i] - nodes[i - k]);
+  for (double& term : terms) term = 0;
+  for (int i = n - 1; i >= 0; --i) {  // times (x - the node), plus the difference
+    for (int k = n - 1; k > 0; --k) terms[k] = terms[k - 1] - nodes[i] * terms[k];
+    terms[0] = differences[i] - nodes[i] * terms[0];
+  }
+}
+
 // Of a cell of codes from `begin` on: what brings its numbers to codes from `first` on, of which the next one begins at
 // `border`, if that is in the cell.
 consteval uint32_t code_offset(double begin, double border, uint32_t first) {
-  constexpr double unit = 1 << SqueezeCells::point, code = 1 << SqueezeCells::code_shift, size = 1 / 8.0;
+  constexpr double unit = 1 << SqueezeCells::point, code = 1 << SqueezeCells::code_shift, size = 1 / 4.0;
   const bool is_inside = begin < border && border < begin + size;
-  const double wanted =
-      is_inside ? (first + 1) * code - (border - begin) * unit : (first + 0.5) * code - size / 2 * unit;
+  const double wanted = is_inside ? (first + 1) * code - (border - begin) * unit : first * code;
   return static_cast<uint32_t>(static_cast<int64_t>(wanted - begin * unit));
 }
 
 consteval SqueezeCells make_squeeze_cells() {
   SqueezeCells made{};
-  constexpr double size = 1.0 / SqueezeCells::cells, node = 0.8660254037844386 * size / 2;  // Chebyshev's
-  for (int i = 0; i < SqueezeCells::cells; ++i) {
-    const double middle = 1 + (i + 0.5) * size;
-    const double low = binary_logarithm(middle - node), centre = binary_logarithm(middle),
-                 high = binary_logarithm(middle + node);
-    const double slope = (high - low) / (2 * node), square = (low - 2 * centre + high) / (2 * node * node);
-    for (int at = i; at < 2 * SqueezeCells::cells; at += SqueezeCells::cells) {
-      made.constant[at] = static_cast<float>(centre - slope * middle + square * middle * middle);
-      made.linear[at] = static_cast<float>(slope - 2 * square * middle);
-      made.square[at] = static_cast<float>(square);
-    }
+  constexpr double size = 1.0 / SqueezeCells::cells;
+  for (int i = 0; i < lanes_per_row; ++i) {
+    double terms[SqueezeCells::powers];
+    fit_logarithm(1 + i % SqueezeCells::cells * size, size, terms);
+    for (int k = 0; k < SqueezeCells::powers; ++k) made.terms[k][i] = static_cast<float>(terms[k]);
   }
   // Codes change in the middle between two numbers: 9/8, 11/8... of a power of two, or 3/2, 5/2... of the least number.
-  for (uint32_t i = 0; i < SqueezeCells::cells; ++i) {
-    const double begin = i % 8 / 8.0;
+  for (int i = 0; i < SqueezeCells::cells; ++i) {
+    const double begin = i % 4 / 4.0, subnormal_begin = i % SqueezeCells::quarters / 4.0;
     uint32_t below = 0, subnormal_below = 1;
     while (below < 4 && binary_logarithm((9 + 2 * below) / 8.0) <= begin) ++below;
-    while (subnormal_below < 4 && binary_logarithm(subnormal_below + 0.5) <= i / 8.0) ++subnormal_below;
+    while (subnormal_below < 4 && binary_logarithm(subnormal_below + 0.5) <= subnormal_begin) ++subnormal_below;
     const double next = below < 4 ? binary_logarithm((9 + 2 * below) / 8.0) : 2;
     const double next_subnormal = subnormal_below < 4 ? binary_logarithm(subnormal_below + 0.5) : 4;
     made.normal[i] = code_offset(16 + begin, 16 + next, below + 60);  // of the octave from 1 on
-    made.subnormal[i] = code_offset(i / 8.0, next_subnormal, subnormal_below);
+    made.subnormal[i] = code_offset(subnormal_begin, next_subnormal, subnormal_below);
   }
   return made;
 }
@@ -75,7 +89,7 @@ struct SqueezedCodes {
 
 // Codes of 2^(u - 16), u = 31 + alpha (log2 x - whole - part), of normal numbers x and alpha up to `max_alpha`. The errors
 // of this u and of that of s2fp8.h, with its power's, are below alpha (5.5e-6 + 1.8e-7 |whole|) + 1.3e-5 together: the cells'
-// polynomials are off by 3.7e-6, logarithms there by 8e-7 and the power by 4.4e-6, and the rest are roundings.
+// polynomials are off by 3.7e-6 at most, logarithms there by 8e-7 and the power by 4.4e-6, and the rest are roundings.
 //
 // All of it is for one bucket, and in memory, constants too: what compilers know they put together in registers again and
 // again, which takes longer than to load it.
@@ -96,22 +110,28 @@ class SqueezedCells {
     least_doubt_ = 2 * doubt * unit;
     border_doubt_ = static_cast<uint32_t>(least_doubt_) + 2;
     behind_ = (1u << Cells::code_shift) - 1;
+    lowest_ = 1u << (Cells::code_shift - 1);
     normal_ = 2u << Cells::point;
-    nothing_ = (33u << Cells::point) + (1u << (Cells::eighth_shift - 1));
+    nothing_ = (33u << Cells::point) + (1u << (Cells::code_shift - 2));
     const F32 factor = splat<F32>(of_exponents_);
-    store(constant_, as_bits(near_sum(load(squeeze_cells.constant), factor, added)));
-    store(linear_, as_bits(load(squeeze_cells.linear) * factor));
-    store(square_, as_bits(load(squeeze_cells.square) * factor));
+    store(terms_[0], as_bits(near_sum(load(squeeze_cells.terms[0]), factor, added)));
+    ARRCOMP_UNROLL for (int k = 1; k < Cells::powers; ++k)
+        store(terms_[k], as_bits(load(squeeze_cells.terms[k]) * factor));
   }
 
-  // Their highest bytes are codes, with signs. False where one is in doubt: what is found may then be anything.
-  template <int n>
-  ARRCOMP_METHOD bool find(const F32 (&x)[n], U32 (&codes)[n]) const {
-    U32 behind = splat<U32>(~0u), above = behind;
-    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
-      codes[j] = merged<1u << 31>(as_bits(x[j]), magnitude_of(x[j], behind, above));
-    }
-    return !any(lt(behind, splat<U32>(border_doubt_)) | lt(above, as_bits(splat<F32>(least_doubt_))));
+  // How near rows are to where codes change.
+  struct Margins {
+    U32 behind, above_least;
+  };
+  ARRCOMP_METHOD static Margins widest() { return {splat<U32>(~0u), splat<U32>(~0u)}; }
+  ARRCOMP_METHOD bool is_in_doubt(const Margins& margins) const {
+    const Mask near_border = lt(margins.behind, splat<U32>(border_doubt_));
+    return any(near_border | lt(margins.above_least, as_bits(splat<F32>(least_doubt_))));
+  }
+
+  // In the highest byte codes, with signs: anything where the margins become those of a row in doubt.
+  ARRCOMP_METHOD U32 find(F32 x, Margins& margins) const {
+    return merged<1u << 31>(as_bits(x), magnitude_of(x, margins));
   }
 
  private:
@@ -120,19 +140,20 @@ class SqueezedCells {
 
   // Of a code: how far behind the border below it u is, and how far above that of 0. Numbers below 0 are, as words, above
   // all others. What becomes 0 has the middle of a code of which the lowest 7 bits are 0.
-  ARRCOMP_METHOD U32 magnitude_of(F32 x, U32& behind, U32& above_least) const {
-    const U32 cell = as_bits(x) >> 19;
+  ARRCOMP_METHOD U32 magnitude_of(F32 x, Margins& margins) const {
+    const U32 cell = as_bits(x) >> (Cells::cells == 16 ? 19 : 20);
     const F32 f = as_float(masked_or<Layout::mantissa, Layout::one>(as_bits(x)));
-    const F32 own = near_sum(f, near_sum(f, entry(square_, cell), entry(linear_, cell)), entry(constant_, cell));
+    F32 own = entry(terms_[Cells::powers - 1], cell);
+    ARRCOMP_UNROLL for (int k = Cells::powers - 2; k >= 0; --k) own = near_sum(f, own, entry(terms_[k], cell));
     const F32 u = near_sum(exponents(x), splat<F32>(of_exponents_), own), above = u - splat<F32>(least_);
-    const U32 fixed = select(le(splat<F32>(0), above), to_int(max(splat<F32>(0), u)), splat<U32>(nothing_));
-    const U32 eighth = fixed >> Cells::eighth_shift;
+    const U32 fixed = select(le(splat<F32>(0), above), to_int(max(splat<F32>(lowest_), u)), splat<U32>(nothing_));
+    const U32 quarter = fixed >> Cells::code_shift;
     const Mask is_subnormal = lt(fixed, splat<U32>(normal_));
-    const U32 offset = select(is_subnormal, lookup<Cells::cells>(squeeze_cells.subnormal, eighth),
-                              lookup<Cells::cells>(squeeze_cells.normal, eighth));
+    const U32 offset = select(is_subnormal, lookup<Cells::cells>(squeeze_cells.subnormal, quarter),
+                              lookup<Cells::cells>(squeeze_cells.normal, quarter));
     const U32 moved = fixed + offset;
-    behind = min(behind, moved & splat<U32>(behind_));
-    above_least = min(above_least, as_bits(above));
+    margins.behind = min(margins.behind, moved & splat<U32>(behind_));
+    margins.above_least = min(margins.above_least, as_bits(above));
     return moved;
   }
 
@@ -141,9 +162,10 @@ class SqueezedCells {
   }
 
   // u and all that is compared with it are raised by the doubt.
-  alignas(64) uint32_t constant_[lanes_per_row], linear_[lanes_per_row], square_[lanes_per_row];
+  alignas(64) uint32_t terms_[Cells::powers][lanes_per_row];
   float of_exponents_;
   float least_, least_doubt_;  // what lies below becomes 0
+  float lowest_;               // the middle of the first quarter, in place of all below
   uint32_t border_doubt_, behind_, normal_, nothing_;
   int bucket_ = -1;
 };
