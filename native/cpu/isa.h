@@ -124,6 +124,10 @@ struct PredictionFunctions {
   bool (*find_exact)(const PredictionJob& job, Unserved unserved, const void* source, void* made, uint64_t first,
                      uint64_t count);
   void (*put_exact)(const PredictionJob& job, const void* exact, void* target, uint64_t first, uint64_t count);
+
+  // Leaves out exact elements that key slices have too, or puts them back, in units [begin, end) (codecs/predicted/exact.h).
+  void (*change_repeats)(const PredictionJob& job, bool leave_out, uint64_t size, uint64_t inner, uint64_t first,
+                         void* exact, uint64_t begin, uint64_t end);
 };
 
 // Arrays with a reference. Ranges of elements begin at a multiple of 32.

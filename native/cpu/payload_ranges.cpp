@@ -43,7 +43,7 @@ void add_predicted(const Element& element, const DecodeTask& array, uint64_t fir
   PredictedParts parts{};
   if (parts.read_head(element, array.payload, array.limit, array.count) != nullptr) return;
   const auto offset = static_cast<uint64_t>(parts.codes - array.payload);
-  const Plan plan = make_codes_plan(element, array.count);
+  const Plan plan = parts.prediction.codes_plan(element);
   for (const IndexRange& codes : codes_of_range(parts.prediction, first, end))
     add_groups(plan, lossless_codec, parts.codes, parts.header.codes_bytes, offset, codes.first, codes.end, spans);
   if (parts.header.exact_bytes > 0) spans.add(array.limit - parts.header.exact_bytes, array.limit);

@@ -109,7 +109,7 @@ class Predicted {
 // Decodes a payload of codes.
 bool decode_codes(const PredictionJob& job, const Prediction& prediction, const uint8_t* codes, uint64_t length,
                   void* target, int threads) {
-  const Plan plan = make_codes_plan(job.element, prediction.axes.count());
+  const Plan plan = prediction.codes_plan(job.element);
   Groups groups{};
   if (!groups.read(plan, lossless_codec, codes, length)) return false;
   CodeGroupsDecoder decoder(plan, lossless_codec, groups, threads);
@@ -128,6 +128,9 @@ uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job,
       is_ambiguous = true;
   });
   if (is_ambiguous) return 0;
+  if (prediction.repeats > 0)
+    change_repeats(true, prediction_job, prediction, prediction.axes.outer(prediction.repeats - 1), made.get(),
+                   threads);
   const Plan plan = make_plan(job.plan.element, count);
   payload = scratch_memory(capacity_of_groups(plan.element, count), "exact elements");
   const GroupSettings settings = exact_settings(plan.element, job.settings.fast);
@@ -137,7 +140,7 @@ uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job,
 uint64_t encode_chosen(const EncodeJob& job, const PredictionJob& prediction_job, const Prediction& chosen,
                        uint8_t* payload, uint64_t capacity, int threads) {
   const uint64_t count = job.plan.count;
-  const Plan plan = make_codes_plan(job.plan.element, count);
+  const Plan plan = chosen.codes_plan(job.plan.element);
   const auto coded = scratch_memory(capacity_of_groups(plan.element, count), "coded codes");
   CodeGroupsEncoder encoder(plan, codes_settings(job.settings.fast), coded.get() + plan.groups_offset(), threads);
   const Unserved unserved = Predicted(prediction_job, chosen, threads).encode(job.source, encoder);
@@ -180,13 +183,22 @@ int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axe
     for (int way = 0; way < count; ++way) {
       const Prediction smaller = on_axes(ways[way], trial.box());
       const uint64_t length = encode_chosen(part, prediction_job, smaller, payload.get(), trial.capacity(), 1);
-      bytes[way] += trial.counted(smaller.steps, length);
+      bytes[way] += trial.counted(smaller, length);
     }
   }
   return trial.best(bytes, count, plain);
 }
 
 }  // namespace
+
+void change_repeats(bool leave_out, const PredictionJob& job, const Prediction& prediction, uint64_t first,
+                    uint64_t count, uint8_t* exact, int threads) {
+  if (prediction.repeats == 0) return;
+  const uint64_t size = prediction.slices_of_repeats(), inner = prediction.slice_of_repeats();
+  for_units(difference_units(count / inner, inner), count, threads, [&](uint64_t begin, uint64_t end) {
+    isa().prediction.change_repeats(job, leave_out, size, inner, first / inner, exact, begin, end);
+  });
+}
 
 uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* payload, uint64_t capacity, int threads) {
   const Element& element = job.plan.element;
@@ -206,7 +218,7 @@ uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* paylo
 const char* predicted_fault(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count) {
   PredictedParts parts{};
   if (const char* fault = parts.read(element, payload, length, count)) return fault;
-  const Plan plan = make_codes_plan(element, count);
+  const Plan plan = parts.prediction.codes_plan(element);
   const char* fault = Groups{}.fault_in(plan, lossless_codec, parts.codes, parts.header.codes_bytes);
   if (fault != nullptr || parts.header.exact_bytes == 0) return fault;
   return Groups{}.fault_in(make_plan(element, count), lossless_codec, parts.exact, parts.header.exact_bytes);
@@ -224,6 +236,7 @@ bool decode_predicted(const Element& element, const uint8_t* payload, uint64_t l
   const auto exact = scratch_memory(count * item, "exact elements");
   const Plan plan = make_plan(element, count);
   if (!decode_array(plan, lossless_codec, parts.exact, parts.header.exact_bytes, exact.get(), threads)) return false;
+  change_repeats(false, job, parts.prediction, 0, count, exact.get(), threads);
   for_rows(count, threads, [&](uint64_t first, uint64_t last) {
     isa().prediction.put_exact(job, exact.get(), target, first, last - first);
   });

@@ -18,4 +18,9 @@ const char* predicted_fault(const Element& element, const uint8_t* payload, uint
 bool decode_predicted(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count, void* target,
                       int threads);
 
+// Leaves out exact elements that key slices have too, or puts them back: of `count` elements from `first` on, whole slices
+// of which the first is a key slice.
+void change_repeats(bool leave_out, const PredictionJob& job, const Prediction& prediction, uint64_t first,
+                    uint64_t count, uint8_t* exact, int threads);
+
 }  // namespace arrcomp::cpu

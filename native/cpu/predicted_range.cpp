@@ -70,7 +70,7 @@ class RangeDecoder {
   RangeDecoder(const PredictionJob& job, const Prediction& prediction, const Groups& codes, int threads)
       : job_(job),
         prediction_(prediction),
-        plan_(make_codes_plan(job.element, prediction.axes.count())),
+        plan_(prediction.codes_plan(job.element)),
         codes_(codes),
         threads_(threads),
         functions_(isa().prediction),
@@ -137,6 +137,14 @@ class RangeDecoder {
   uint8_t* grid_ = nullptr;  // where that grid would begin
 };
 
+// The exact elements that those of a part are made of: whole slices, from a key slice on.
+IndexRange range_of_exact(const Prediction& prediction, const IndexRange& part) {
+  if (prediction.repeats == 0) return part;
+  const uint64_t inner = prediction.slice_of_repeats(), slice = part.first / inner;
+  const uint64_t key = slice - slices_behind_key(slice % prediction.slices_of_repeats());
+  return {key * inner, round_up(part.end, inner), part.count, part.item};
+}
+
 }  // namespace
 
 bool decode_range_of_predicted(const Element& element, const uint8_t* payload, uint64_t length, const IndexRange& part,
@@ -144,20 +152,22 @@ bool decode_range_of_predicted(const Element& element, const uint8_t* payload, u
   PredictedParts parts{};
   Groups codes{};
   if (parts.read(element, payload, length, part.count) != nullptr) return false;
-  if (!codes.read(make_codes_plan(element, part.count), lossless_codec, parts.codes, parts.header.codes_bytes))
+  if (!codes.read(parts.prediction.codes_plan(element), lossless_codec, parts.codes, parts.header.codes_bytes))
     return false;
   const GroupSettings settings{};
   const PredictionJob job{element, settings, parts.header.bound};
   if (part.first == part.end) return true;
   if (!RangeDecoder(job, parts.prediction, codes, threads).decode(part.first, part.end, target)) return false;
   if (parts.header.exact_bytes == 0) return true;
-  const uint64_t count = part.end - part.first;
-  const auto exact = scratch_memory(count * part.item, "exact elements");
+  const IndexRange exact_part = range_of_exact(parts.prediction, part);
+  const uint64_t exact_count = exact_part.end - exact_part.first, before = part.first - exact_part.first;
+  const auto exact = scratch_memory(exact_count * part.item, "exact elements");
   if (!decode_range_of_groups(make_plan(element, part.count), lossless_codec, parts.exact, parts.header.exact_bytes,
-                              part, exact.get(), threads))
+                              exact_part, exact.get(), threads))
     return false;
-  for_rows(count, threads, [&](uint64_t first, uint64_t last) {
-    isa().prediction.put_exact(job, exact.get(), target, first, last - first);
+  change_repeats(false, job, parts.prediction, exact_part.first, exact_count, exact.get(), threads);
+  for_rows(part.end - part.first, threads, [&](uint64_t first, uint64_t last) {
+    isa().prediction.put_exact(job, exact.get() + before * part.item, target, first, last - first);
   });
   return true;
 }

@@ -109,6 +109,7 @@ class PredictedEncoding {
     launcher_.template run<list_payloads<T, false>>(of_codes.groups, a, of_codes, codes);
     launcher_.encode_codes(of_codes);
     launcher_.template run<find_exact_kernel<T>>(a.count * parts_of(count), a);
+    launcher_.template run<repeats_kernel<T, true>>(a.count * parts_of(count), a);
     const EncodeArguments of_exact =
         arguments(layout, list, a.count, a.count * exact.groups, element_, exact_settings(element_, settings_.fast));
     launcher_.template run<list_payloads<T, true>>(of_exact.groups, a, of_exact, exact);
@@ -143,6 +144,7 @@ void decode_predicted(const Launcher& launcher, const Element& element, const De
   for (int i = 0; i < steps; ++i) parts[i + 1] = parts[i] - parts[i] / 3;
   for (int finer = steps; finer-- > 0;) launcher.template run<decode_step_kernel<T>>(parts_of(parts[finer]), a, finer);
   launcher.decode(element, DecodeArguments{{&decoding->elements, {}, 1, plan.groups}, status, tables});
+  launcher.template run<repeats_kernel<T, false>>(parts_of(task.count), a);
   launcher.template run<put_exact_kernel<T>>(parts_of(task.count), a);
 }
 

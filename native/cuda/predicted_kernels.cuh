@@ -185,7 +185,7 @@ __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_co
       const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
       const PredictedPlaces places(array.prediction.steps, array.codes_bytes, array.exact_bytes);
       const bool is_kept = !array.is_ambiguous && places.length <= a.trial.capacity();
-      bytes[way] += a.trial.counted(array.prediction.steps, is_kept ? places.length : 0);
+      bytes[way] += a.trial.counted(array.prediction, is_kept ? places.length : 0);
     }
   }
   const int best = a.trial.best(bytes, state.count, plain);
@@ -293,6 +293,27 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   });
 }
 
+// Leaves out exact elements that key slices have too, or puts them back. Decoded ones stand where codes were.
+template <class T, bool leave_out>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    repeats_kernel(const __grid_constant__ PredictionArguments a) {
+  const auto units = [](const PredictedArray& array) {
+    const Prediction& prediction = array.prediction;
+    if (array.has_exact == 0 || prediction.repeats == 0) return uint64_t{0};
+    return difference_units(prediction.axes.count() / prediction.slice_of_repeats(), prediction.slice_of_repeats());
+  };
+  for_each_unit(a, units, [&](PredictedArray& array, uint64_t unit) {
+    const Prediction& prediction = array.prediction;
+    const RepeatedElements<T> repeated(leave_out ? array.made : array.codes, prediction.slices_of_repeats(),
+                                       prediction.slice_of_repeats(), 0, unit);
+    if constexpr (leave_out) {
+      repeated.leave_out();
+    } else {
+      repeated.put_back();
+    }
+  });
+}
+
 // Lists what is to be encoded of each array: the codes, or the elements that are kept exactly, where there are any.
 template <class T, bool exact>
 __global__ void list_payloads(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
@@ -300,7 +321,8 @@ __global__ void list_payloads(const __grid_constant__ PredictionArguments a, con
   for (uint64_t i = thread_of_grid(); i < a.count; i += threads_of_grid()) {
     PredictedArray& array = a.arrays[i];
     const bool has_any = array.is_active && (!exact || (array.has_exact != 0 && array.is_ambiguous == 0));
-    e.arrays[i] = {plan,
+    const bool is_code = !exact && array.is_active;
+    e.arrays[i] = {is_code ? array.prediction.codes_plan(a.element) : plan,
                    exact ? array.made : array.codes,
                    exact ? array.coded_exact : array.coded_codes,
                    exact ? &array.exact_bytes : &array.codes_bytes,
@@ -365,7 +387,7 @@ __global__ void open_predicted(const __grid_constant__ DecodeTask task, Element 
   memory.place(array, memory_at);
   array.made = static_cast<uint8_t*>(task.target);
   decoding->codes = {
-      make_codes_plan(element, task.count), parts.codes, parts.header.codes_bytes, nullptr, array.codes, 0};
+      parts.prediction.codes_plan(element), parts.codes, parts.header.codes_bytes, nullptr, array.codes, 0};
   if (parts.header.exact_bytes == 0) return;
   array.has_exact = 1;
   decoding->elements = {plan, parts.exact, parts.header.exact_bytes, nullptr, array.codes, 0};

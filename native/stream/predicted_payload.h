@@ -23,7 +23,8 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
   const bool is_lossless = header.bound == 0;
   const auto is_scale = [](uint16_t scale) { return scale > 0 && scale <= full_scale; };
   if (!element.is_quantizable || header.mark != 0 || header.steps > max_steps) return false;
-  if (header.differences >= 1 << max_axes || !is_scale(header.coarse_scale) || !header.axes.have(count)) return false;
+  if (header.differences >> repeats_shift >= max_axes || !is_scale(header.coarse_scale) || !header.axes.have(count))
+    return false;
   if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
   Axes grid = header.axes;
   for (int k = header.steps; k-- > 0;) {
@@ -42,7 +43,7 @@ struct PredictedParts {
   Prediction prediction;
   const uint8_t *codes, *exact;
 
-  // What is corrupt, or null. Reads nothing but header and steps.
+  // What is corrupt, or null. Reads nothing but headers and steps.
   ARRCOMP_SHARED const char* read_head(const Element& element, const uint8_t* payload, uint64_t length,
                                        uint64_t count) {
     if (length < sizeof header) return "payload length: shorter than the header of a prediction";
@@ -50,7 +51,9 @@ struct PredictedParts {
     if (header.steps > max_steps || codes_offset(header.steps) > length)
       return "steps: more than the payload has room for";
     prediction.axes = header.axes;
-    prediction.differences = header.differences;
+    prediction.differences = header.differences & ((1 << repeats_shift) - 1);
+    prediction.repeats = header.differences >> repeats_shift;
+    prediction.has_wide_groups = false;
     prediction.coarse_scale = header.coarse_scale;
     prediction.steps = header.steps;
     memcpy(prediction.step, payload + sizeof header, header.steps * sizeof(Step));
@@ -59,6 +62,9 @@ struct PredictedParts {
     codes = payload + codes_offset(header.steps);
     const uint64_t left = length - codes_offset(header.steps);
     if (header.codes_bytes > left) return "codes: longer than the payload";
+    PayloadHeader codes_header{};
+    if (header.codes_bytes >= sizeof codes_header) memcpy(&codes_header, codes, sizeof codes_header);
+    prediction.has_wide_groups = codes_header.chunks_per_group == max_chunks_of_codes;
     if (header.exact_bytes == 0)
       return header.codes_bytes == left ? nullptr : "payload length: not that of header, steps and codes";
     const uint64_t before = round_up(header.codes_bytes, 8);
@@ -94,7 +100,7 @@ ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bo
   const PredictedHeader header{bound,
                                0,
                                static_cast<uint8_t>(prediction.steps),
-                               prediction.differences,
+                               static_cast<uint8_t>(prediction.differences | prediction.repeats << repeats_shift),
                                prediction.coarse_scale,
                                prediction.axes,
                                codes_bytes,

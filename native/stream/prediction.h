@@ -13,6 +13,7 @@ constexpr int max_steps = 64;      // of refinement
 constexpr int max_candidates = 3;  // for how an array is predicted
 constexpr int full_scale = 4096;
 constexpr int absent_element = 1;  // bits of an element that is not kept exactly: the least number above 0
+constexpr int ended_element = 2;   // where elements are repeated: bits of one that is absent, but not in its key slice
 
 enum class Interpolation : uint8_t { linear = 0, cubic = 1 };
 
@@ -51,6 +52,8 @@ struct Prediction {
   Axes axes;
   uint8_t differences;    // bit a: the coarsest grid is coded by its differences along axis a
   uint16_t coarse_scale;  // of its bound, in 4096ths
+  uint8_t repeats;        // 1 + the axis along which elements that are kept exactly are not repeated; 0: none
+  bool has_wide_groups;   // of codes
   int steps;
   Step step[max_steps];
 
@@ -76,6 +79,12 @@ struct Prediction {
   // Whether the coarsest grid is coded by its differences along an axis. (Where it has but one value there, they are the
   // values.)
   ARRCOMP_SHARED bool has_differences(int axis) const { return (differences >> axis & 1) != 0; }
+
+  // Of a block, and elements of one.
+  ARRCOMP_SHARED uint64_t slices_of_repeats() const { return axes.sizes[repeats - 1]; }
+  ARRCOMP_SHARED uint64_t slice_of_repeats() const { return axes.inner(repeats - 1); }
+
+  ARRCOMP_SHARED Plan codes_plan(const Element& element) const;
 };
 
 // Elements of a slice that are worked on together where differences are taken along another axis.
@@ -84,11 +93,18 @@ ARRCOMP_SHARED constexpr uint64_t difference_units(uint64_t outer, uint64_t inne
   return outer * ceil_div(inner, column_size);
 }
 
+// Slices whose elements are repeated stand so far apart: a part of an array needs few others.
+constexpr uint64_t key_distance = 16;
+ARRCOMP_SHARED constexpr uint64_t slices_behind_key(uint64_t slice) { return slice % key_distance; }
+
+// Where `differences` ends and `repeats` begins in a byte of the header.
+constexpr int repeats_shift = 4;
+
 // A payload of a predicted array begins with this; PayloadHeader's number of chunks would be 0.
 struct PredictedHeader {
   double bound;
-  uint32_t mark;  // 0
-  uint8_t steps, differences;
+  uint32_t mark;               // 0
+  uint8_t steps, differences;  // and repeats
   uint16_t coarse_scale;
   Axes axes;
   uint64_t codes_bytes;  // of the payload of the codes
@@ -105,9 +121,15 @@ ARRCOMP_SHARED constexpr Element code_element_of(const Element& element) {
   return integer_element(element.width == 64 ? 64 : 32, true);
 }
 
-// Codes take few bits each, so that many chunks share one set of coder states.
-ARRCOMP_SHARED constexpr Plan make_codes_plan(const Element& element, uint64_t count) {
-  return make_plan(code_element_of(element), count, count < (1u << 16) ? 4 : count < (1u << 20) ? 8 : 16);
+// Codes take few bits each, so that many chunks share one set of coder states: as many as can in wide groups.
+ARRCOMP_SHARED constexpr Plan make_codes_plan(const Element& element, uint64_t count, bool has_wide_groups = false) {
+  constexpr int most = max_chunks_of_codes;
+  const int chunks = has_wide_groups ? most : count < (1u << 16) ? 4 : count < (1u << 20) ? 8 : most;
+  return make_plan(code_element_of(element), count, static_cast<uint32_t>(chunks));
+}
+
+ARRCOMP_SHARED Plan Prediction::codes_plan(const Element& element) const {
+  return make_codes_plan(element, axes.count(), has_wide_groups);
 }
 
 }  // namespace arrcomp

@@ -21,7 +21,8 @@ struct SampledCost {
 struct PredictionSamples {
   SampledCost differences[axis_sets];  // along each set of axes that the array has
   SampledCost linear[max_axes][max_levels], cubic[max_axes][max_levels];
-  uint64_t largest_bits;  // of the largest value, in the arithmetic type
+  SampledCost edges[max_axes];  // of gaps along each axis, not bits
+  uint64_t largest_bits;        // of the largest value, in the arithmetic type
 
   ARRCOMP_SHARED static int number_of(const Axes& axes) {
     const uint64_t rows = axes.count() >> 15;
@@ -79,7 +80,8 @@ class PredictionChoice {
     int count = 0;
     if (predictor != Predictor::interpolation) set_lorenzo(chosen[count++]);
     if (predictor == Predictor::lorenzo) return count;
-    const double bits_a_value = set_interpolation(chosen[count++]);
+    const double bits_a_value = set_interpolation(chosen[count]);
+    chosen[count++].has_wide_groups = are_wide(bits_a_value);
     if (bound_ == 0 || bits_a_value > scaled_below) return count;
     chosen[count] = chosen[count - 1];
     set_scales(chosen[count++]);
@@ -88,6 +90,10 @@ class PredictionChoice {
 
  private:
   static constexpr double scaled_below = 2;  // bits a value: smaller bounds for coarse grids are worth a trial
+  static constexpr double wide_below = 1;    // bits a value: the coder's states weigh much
+  static constexpr uint64_t wide_from = 1 << 16;
+  static constexpr uint64_t least_edges = 4;   // of samples: fewer tell little
+  static constexpr uint64_t fewer_edges = 16;  // each element of a change costs as much as many edges
 
   ARRCOMP_SHARED static double least(double a, double b) { return a < b ? a : b; }
 
@@ -97,6 +103,20 @@ class PredictionChoice {
       if (has_axes(axes_, set) && (best == 0 || samples_.differences[set].mean() < samples_.differences[best].mean()))
         best = set;
     return best;
+  }
+
+  // Small arrays keep several groups, as CPUs decode these side by side.
+  ARRCOMP_SHARED bool are_wide(double bits_a_value) const {
+    return bits_a_value < wide_below && axes_.count() >= wide_from;
+  }
+
+  // The axis along which gaps change least, where that is far less often than on lines, which take no repeats.
+  ARRCOMP_SHARED uint8_t best_repeats() const {
+    int best = max_axes - 1;
+    for (int a = 0; a < max_axes - 1; ++a)
+      if (axes_.sizes[a] > 1 && samples_.edges[a].bits < samples_.edges[best].bits) best = a;
+    const bool is_worth = samples_.edges[best].bits * fewer_edges + least_edges < samples_.edges[max_axes - 1].bits;
+    return static_cast<uint8_t>(is_worth ? best + 1 : 0);
   }
 
   // Steps leave room for what rounding adds to an error, next to the largest value: up to one unit in its last place, or
@@ -114,6 +134,8 @@ class PredictionChoice {
     chosen.axes = axes_;
     chosen.differences = static_cast<uint8_t>(least_of_differences());
     chosen.coarse_scale = base_scale();
+    chosen.repeats = best_repeats();
+    chosen.has_wide_groups = are_wide(samples_.differences[chosen.differences].mean());
     chosen.steps = 0;
   }
 

@@ -56,10 +56,7 @@ class Trial {
     boxes_ = is_whole_ ? 1 : most_boxes;
     box_ = axes_of_box(axes, most_elements(elements));
     capacity_ = capacity_of_groups(element, box_.count()) + sizeof(PredictedHeader) + sizeof(Step) * max_steps;
-    // More chunks of the whole array share the coder's states than a box has.
-    const uint64_t chunks = ceil_div(box_.count(), chunk_size), groups = make_codes_plan(element, box_.count()).groups;
-    spared_states_ =
-        states_bytes * groups - states_bytes * chunks / make_codes_plan(element, elements).chunks_per_group;
+    for (const bool wide : {false, true}) spared_states_[wide] = spared_states(element, elements, wide);
   }
 
   // Of a box of an array of so many elements.
@@ -89,9 +86,11 @@ class Trial {
   }
 
   // What a payload of a box, or none where `length` is 0, stands for: without what an array has but once.
-  ARRCOMP_SHARED uint64_t counted(int steps, uint64_t length) const {
+  ARRCOMP_SHARED uint64_t counted(const Prediction& way, uint64_t length) const {
     if (length == 0) return capacity_;
-    const uint64_t once = is_whole_ ? 0 : codes_offset(steps) + spared_states_;
+    const bool has_states = length >= codes_offset(way.steps) + states_bytes;
+    const uint64_t spared = has_states ? spared_states_[way.has_wide_groups] : 0;
+    const uint64_t once = is_whole_ ? 0 : codes_offset(way.steps) + spared;
     return length - (once < length ? once : length);
   }
 
@@ -109,6 +108,12 @@ class Trial {
   static constexpr uint64_t least_box = 1 << 14, largest_box = 1 << 16;  // elements
   static constexpr uint64_t tried_part = 32;                             // of all elements, in all boxes
 
+  // More chunks of the whole array share the coder's states than a box has.
+  uint64_t spared_states(const Element& element, uint64_t elements, bool wide) const {
+    const Plan box = make_codes_plan(element, box_.count(), wide), whole = make_codes_plan(element, elements, wide);
+    return states_bytes * box.groups - states_bytes * ceil_div(box_.count(), chunk_size) / whole.chunks_per_group;
+  }
+
   // The axes of a box of about so many elements.
   static Axes axes_of_box(Axes axes, uint64_t elements) {
     while (axes.count() > elements) {
@@ -123,7 +128,7 @@ class Trial {
   bool must_predict_, is_whole_;
   int boxes_;
   Axes axes_, box_;
-  uint64_t capacity_, spared_states_;
+  uint64_t capacity_, spared_states_[2];  // without and with wide groups
 };
 
 }  // namespace arrcomp

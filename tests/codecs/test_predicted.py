@@ -206,6 +206,46 @@ def test_a_field_with_gaps_is_still_predicted(gaps: str, fill: float) -> None:
     assert nbytes_of(x, predicted) < 0.95 * nbytes_of(x, codec)
 
 
+@pytest.mark.parametrize("codec", [ErrorBounded(abs=0.05, predictor="interpolation"), Lossless(predictor="lorenzo")])
+@pytest.mark.parametrize("name", FLOATS)
+def test_gaps_that_stay_where_they_are_take_few_bytes(name: str, codec: Codec) -> None:
+    """As land does in a series of maps of the sea. Few that come and go are no harm."""
+    x = field(name, 30, 20, 50)
+    map_of_gaps = np.random.default_rng(6).random(x.shape[1:]) < 0.2
+    x[:, map_of_gaps] = np.nan
+    x[7, 3:9, ::3] = np.nan
+    x[9, map_of_gaps] = 1
+    moving = field(name, 30, 20, 50)
+    for i, each in enumerate(moving):
+        each[np.roll(map_of_gaps, i)] = np.nan
+    checks.check_codec(x, codec)
+    assert _prediction(x, codec).repeats == 2
+    assert _prediction(moving, codec).repeats == 0
+    assert nbytes_of(x, codec) < nbytes_of(moving, codec) - 28 * 90  # bytes of a map
+
+
+def test_few_states_where_codes_take_few_bits() -> None:
+    x = field("float32", 200, 400)
+    codec = ErrorBounded(abs=1e-2, predictor="interpolation")
+    payload = arrcomp.compress(x, codec).host_payload()
+    assert _chunks_per_group(payload) == 16
+    checks.check_codec(x, codec)
+    noise = field("float32", 200, 400, noise=1.0)
+    assert _chunks_per_group(arrcomp.compress(noise, codec).host_payload()) == 8
+
+
+def _prediction(x: Array, codec: Codec) -> reference_reader.Prediction:
+    found = reference_reader.describe_prediction(checks.stream_of(x, codec))
+    assert found is not None
+    return found
+
+
+def _chunks_per_group(payload: NDArray[np.uint8]) -> int:
+    """Of the codes of a predicted array."""
+    codes_at = 64 + (4 * int(payload[12]) + 7) // 8 * 8
+    return int(payload[codes_at + 8 : codes_at + 12].view(np.uint32)[0])
+
+
 @pytest.mark.parametrize("predictor", PREDICTORS)
 @pytest.mark.parametrize("name", FLOATS)
 def test_special_values_are_kept_bit_for_bit(name: str, predictor: Any) -> None:
@@ -425,6 +465,7 @@ def test_arrays_of_another_order(codec: Codec) -> None:
 def test_a_part_has_the_elements_of_the_whole(codec: Codec) -> None:
     x = field("float32", 70, 11, 13)
     x[4, 3:] = np.nan
+    x[:, :, 3::4] = np.nan  # the same on all lines
     c = arrcomp.compress(x, codec)
     whole = checks.bits_of(arrcomp.decompress(c))
     payload, size = c.host_payload(), x.size

@@ -35,13 +35,17 @@ class Sampler {
       first += (least_index + random_below(room > 0 ? room : 1, s, a)) * strides_[a];
     }
     Word q[axis_sets];
-    Mask missing = mask(0);
+    Mask missing = mask(0), gaps = mask(0);
     for (int set = 0; set < axis_sets; ++set) {
       if (!has_axes(axes_, set)) continue;
       Mask failed;
       const Word bits = load_elements<T>(source_, first - offset_of(set), n);
-      q[set] = integers_.integer(bits, gaps_.in(bits, T::widen(bits)), failed);
+      const Mask own_gaps = gaps_.in(bits, T::widen(bits));
+      q[set] = integers_.integer(bits, own_gaps, failed);
       missing = missing | failed;
+      if (set == 0) gaps = own_gaps;
+      for (int a = 0; a < max_axes; ++a)
+        if (set == 1 << a) add_edges(samples_.edges[a], ((gaps & ~own_gaps) | (own_gaps & ~gaps)) & first_lanes(n));
       if (set == 0) keep_largest(T::widen(bits), failed);
     }
     for (int set = 0; set < axis_sets; ++set)
@@ -98,6 +102,11 @@ class Sampler {
   ARRCOMP_METHOD static void add(SampledCost& cost, Word code, Mask counts) {
     const Word folded = code << 1 ^ sar(code, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1);
     Sums::add(cost, sum(select(counts, bit_length(folded), splat<U32>(0))), static_cast<uint64_t>(count(counts)));
+  }
+
+  ARRCOMP_METHOD static void add_edges(SampledCost& edges, Mask edge) {
+    const auto found = static_cast<uint64_t>(count(edge));
+    Sums::add(edges, found, found);
   }
 
   ARRCOMP_METHOD void keep_largest(Real x, Mask failed) const {

@@ -18,7 +18,9 @@ from .source import U64, Source, need
 AXES = 4
 MOST_STEPS = 64
 FULL_SCALE = 4096
-ABSENT = np.uint64(1)
+ABSENT, ENDED = np.uint64(1), np.uint64(2)
+MOST_PER_GROUP = 16  # chunks of codes
+KEY_DISTANCE = 16  # slices
 LARGEST_CODE = 2**50  # that the page gives a meaning to, where W = 64
 
 INT32, INT64 = DTYPES[6], DTYPES[8]
@@ -37,6 +39,7 @@ class Prediction(NamedTuple):
 
     bound: float
     differences: int
+    repeats: int
     scale: int
     sizes: tuple[int, ...]
     steps: tuple[Step, ...]
@@ -70,8 +73,11 @@ def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
     need(dtype.quantizable, "a predicted array of such a dtype")
     source = Source(payload)
     prediction, codes_size, exact_size = read_prediction(source, dtype, n)
-    codes_dtype, per_group = INT64 if dtype.bits == 64 else INT32, 4 if n < 2**16 else 8 if n < 2**20 else 16
-    codes = read_chunks(source.take(codes_size), codes_dtype, n, read_group, per_group=per_group)
+    codes_payload = source.take(codes_size)
+    per_group = 4 if n < 2**16 else 8 if n < 2**20 else MOST_PER_GROUP
+    if codes_payload[8:12] == MOST_PER_GROUP.to_bytes(4, "little"):
+        per_group = MOST_PER_GROUP
+    codes = read_chunks(codes_payload, INT64 if dtype.bits == 64 else INT32, n, read_group, per_group=per_group)
     exact: list[tuple[Chunk, U64]] = []
     if exact_size:
         source.align(8)
@@ -94,8 +100,9 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
     """Take what stands in front of the codes; returns it and the lengths of the two payloads."""
     bound = read_bound(source, dtype)
     need(source.number(4) == 0, "chunks per group of a predicted array")
-    count, differences, scale = source.number(1), source.number(1), source.number(2)
-    need(count <= MOST_STEPS and differences < 1 << AXES and 1 <= scale <= FULL_SCALE, "header of a predicted array")
+    count, modes, scale = source.number(1), source.number(1), source.number(2)
+    repeats, differences = divmod(modes, 1 << AXES)
+    need(count <= MOST_STEPS and repeats < AXES and 1 <= scale <= FULL_SCALE, "header of a predicted array")
     sizes = tuple(source.words(8, AXES).tolist())
     need(math.prod(sizes) == n, "sizes of the axes")
     codes_size, exact_size = source.words(8, 2).tolist()
@@ -105,7 +112,7 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
         need(axis < AXES and kind <= 1 and 1 <= step_scale <= FULL_SCALE, "step")
         steps.append(Step(axis, kind == 1, step_scale))
     source.align(8)
-    prediction = Prediction(bound, differences, scale, sizes, tuple(steps))
+    prediction = Prediction(bound, differences, repeats, scale, sizes, tuple(steps))
     prediction.grids()
     return prediction, codes_size, exact_size
 
@@ -116,9 +123,21 @@ def read_predicted(payload: bytes, dtype: Dtype, n: int) -> U64:
     with np.errstate(all="ignore"):
         found = decoded(prediction, dtype, joined(codes))
     if exact:
-        others = joined(exact)
+        others = repeated(prediction, joined(exact))
         found = np.where(others == ABSENT, found, others)
     return found
+
+
+def repeated(prediction: Prediction, exact: U64) -> U64:
+    """The exact elements, with those that repeat their key slice (section 9.5)."""
+    if prediction.repeats == 0:
+        return exact
+    slices = np.moveaxis(exact.reshape(prediction.sizes).copy(), prediction.repeats - 1, 0)
+    for i, own in enumerate(slices):
+        if i % KEY_DISTANCE > 0:
+            key = slices[i - i % KEY_DISTANCE]
+            own[...] = np.where(own == ABSENT, key, np.where(own == ENDED, ABSENT, own))
+    return np.moveaxis(slices, 0, prediction.repeats - 1).ravel()
 
 
 def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
