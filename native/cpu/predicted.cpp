@@ -128,9 +128,7 @@ uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job,
       is_ambiguous = true;
   });
   if (is_ambiguous) return 0;
-  if (prediction.repeats > 0)
-    change_repeats(true, prediction_job, prediction, prediction.axes.outer(prediction.repeats - 1), made.get(),
-                   threads);
+  change_repeats(true, prediction_job, prediction, 0, count, made.get(), threads);
   const Plan plan = make_plan(job.plan.element, count);
   payload = scratch_memory(capacity_of_groups(plan.element, count), "exact elements");
   const GroupSettings settings = exact_settings(plan.element, job.settings.fast);
