@@ -119,7 +119,7 @@ class CoarsestGrid {
 
   // The differences along an axis in its blocks that are elements [begin, end).
   void change_blocks(bool take, int axis, uint64_t begin, uint64_t end) const {
-    const uint64_t item = job_.element.width == 64 ? 8 : 4;
+    const uint64_t item = code_element_of(job_.element).width / 8;
     const uint64_t units = difference_units((end - begin) / block_of(axis), grid_.inner(axis));
     change(take, axis, codes_ + begin * item, 0, units);
   }

@@ -26,7 +26,7 @@ class Predicted {
         threads_(threads),
         functions_(isa().prediction),
         item_(job.element.width / 8),
-        code_item_(job.element.width == 64 ? 8 : 4) {}
+        code_item_(code_element_of(job.element).width / 8) {}
 
   // Hands the codes of all elements to `encoder`.
   Unserved encode(const void* source, CodeGroupsEncoder& encoder) {

@@ -48,6 +48,13 @@ def is_predicted(stream: bytes) -> bool:
     return reference_reader.describe_prediction(stream) is not None
 
 
+def prediction_of(x: Array, codec: Codec) -> reference_reader.Prediction:
+    """How an array is predicted, which it must be."""
+    found = reference_reader.describe_prediction(checks.stream_of(x, codec))
+    assert found is not None
+    return found
+
+
 def nbytes_of(array: Array, codec: Codec) -> int:
     """The bytes of an array's stream."""
     return len(checks.stream_of(array, codec))
@@ -120,17 +127,14 @@ def test_groups_of_more_chunks(predictor: Any, elements: int) -> None:
 def test_the_axes_are_those_of_the_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     for predictor in ALWAYS:
         codec = ErrorBounded(abs=1e-3, predictor=predictor)
-        found = reference_reader.describe_prediction(checks.stream_of(field("float32", *shape), codec))
-        assert found is not None
-        assert found.sizes == axes
+        assert prediction_of(field("float32", *shape), codec).sizes == axes
 
 
 def test_a_lorenzo_predictor_has_no_steps_and_interpolation_has() -> None:
     x = field("float32", 40, 50)
     for predictor, has_steps in (("interpolation", True), ("lorenzo", False)):
         codec = ErrorBounded(abs=1e-3, predictor=predictor)  # type: ignore[arg-type]
-        found = reference_reader.describe_prediction(checks.stream_of(x, codec))
-        assert found is not None
+        found = prediction_of(x, codec)
         assert bool(found.steps) == has_steps
         assert found.differences
 
@@ -219,8 +223,8 @@ def test_gaps_that_stay_where_they_are_take_few_bytes(name: str, codec: Codec) -
     for i, each in enumerate(moving):
         each[np.roll(map_of_gaps, i)] = np.nan
     checks.check_codec(x, codec)
-    assert _prediction(x, codec).repeats == 2
-    assert _prediction(moving, codec).repeats == 0
+    assert prediction_of(x, codec).repeats == 2
+    assert prediction_of(moving, codec).repeats == 0
     assert _exact_nbytes(x, codec) < _exact_nbytes(moving, codec) / 3
 
 
@@ -232,12 +236,6 @@ def test_few_states_where_codes_take_few_bits() -> None:
     checks.check_codec(x, codec)
     noise = field("float32", 200, 400, noise=1.0)
     assert _chunks_per_group(arrcomp.compress(noise, codec).host_payload()) == 8
-
-
-def _prediction(x: Array, codec: Codec) -> reference_reader.Prediction:
-    found = reference_reader.describe_prediction(checks.stream_of(x, codec))
-    assert found is not None
-    return found
 
 
 def _chunks_per_group(payload: NDArray[np.uint8]) -> int:

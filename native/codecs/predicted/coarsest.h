@@ -107,9 +107,9 @@ class AxisDifferences {
  public:
   ARRCOMP_METHOD AxisDifferences(Scalar* integers, uint64_t size, uint64_t inner, uint64_t unit)
       : size_(size), inner_(inner) {
-    const uint64_t columns = ceil_div(inner, column_size), column = unit % columns * column_size;
-    width_ = inner - column < column_size ? inner - column : column_size;
-    begin_ = integers + unit / columns * size * inner + column;
+    const Column column(inner, unit);
+    width_ = column.width;
+    begin_ = integers + column.block * size * inner + column.begin;
   }
 
   ARRCOMP_PART void take() const {

@@ -10,6 +10,18 @@ namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE Mask first_lanes(int n) { return mask(low_mask(n)); }
 
+// The elements of a unit of difference_units(outer, inner): a column of the slices of a block.
+struct Column {
+  uint64_t block, begin, width;
+
+  ARRCOMP_METHOD Column(uint64_t inner, uint64_t unit) {
+    const uint64_t columns = ceil_div(inner, column_size), left = inner - unit % columns * column_size;
+    block = unit / columns;
+    begin = inner - left;
+    width = left < column_size ? left : column_size;
+  }
+};
+
 // Calls visit(first, n) with the rows of elements [first, first + count).
 template <class Visit>
 ARRCOMP_METHOD void for_each_row(uint64_t first, uint64_t count, Visit visit) {

@@ -62,11 +62,10 @@ class RepeatedElements {
   // `elements` begin with slice `first`, a key slice, from which units are counted.
   ARRCOMP_METHOD RepeatedElements(void* elements, uint64_t size, uint64_t inner, uint64_t first, uint64_t unit)
       : elements_(elements) {
-    const uint64_t columns = ceil_div(inner, column_size), column = unit % columns * column_size;
-    const uint64_t slice = first + unit / columns;
-    width_ = inner - column < column_size ? inner - column : column_size;
-    begin_ = (slice - first) * inner + column;
-    to_key_ = slices_behind_key(slice % size) * inner;
+    const Column column(inner, unit);
+    width_ = column.width;
+    begin_ = column.block * inner + column.begin;
+    to_key_ = slices_behind_key((first + column.block) % size) * inner;
   }
 
   ARRCOMP_PART void leave_out() const {
