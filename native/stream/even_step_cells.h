@@ -20,8 +20,8 @@ struct EvenStepCells {
   // False where borders are too many or too few, or too near to each other.
   bool set(const StepTables& tables) {
     if (tables.bits < min_bits) return false;
-    uint32_t borders[StepTables::max_levels], count = 0;
-    while ((borders[count] = tables.border(count)) != StepTables::no_border) ++count;
+    uint32_t borders[StepTables::max_levels];
+    const uint32_t count = tables.list_borders(borders);
     for (shift = mantissa_bits; shift >= mantissa_bits - max_mantissa_bits; --shift) {
       if (set_range(borders, count) && are_apart(borders, count)) {
         fill(borders, count);

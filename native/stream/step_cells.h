@@ -20,8 +20,8 @@ struct StepCells {
   uint32_t are_set;                  // not where borders are too many, or too near to each other
 
   void set(const StepTables& tables) {
-    uint32_t borders[StepTables::max_levels], count = 0;
-    while ((borders[count] = tables.border(count)) != StepTables::no_border) ++count;
+    uint32_t borders[StepTables::max_levels];
+    const uint32_t count = tables.list_borders(borders);
     const int highest = count == 0 ? 0 : std::max(exponent_of(borders[0]), exponent_of(borders[count - 1]));
     lowest = std::max(1, highest - max_octaves + 1);
     uint32_t negative = 0, positive = 0;

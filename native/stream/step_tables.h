@@ -45,6 +45,13 @@ struct StepTables {
     return tree[node / 2];
   }
 
+  // Lists the borders from the tree, with no_border behind them; returns how many they are.
+  uint32_t list_borders(uint32_t (&borders)[max_levels]) const {
+    uint32_t count = 0;
+    while ((borders[count] = border(count)) != no_border) ++count;
+    return count;
+  }
+
  private:
   static uint32_t bits_of(double x) { return std::bit_cast<uint32_t>(static_cast<float>(x)); }
 
