@@ -19,8 +19,8 @@ struct ChunkReader {
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
-  const uint8_t* widths;
-  uint32_t packed_bits;  // of a lane
+  const uint8_t* widths;  // of tiles, unless all have header.shift
+  uint32_t packed_bits;   // of a lane
   const uint8_t* bits;
   const uint8_t* bits_end;
   int exceptions;
@@ -49,7 +49,9 @@ struct ChunkReader {
 
   ARRCOMP_METHOD const uint8_t* exception_values() const { return positions + positions_bytes(); }
 
-  ARRCOMP_METHOD int width_of(int coded_row) const { return widths[coded_row / rows_per_tile]; }
+  ARRCOMP_METHOD int width_of(int coded_row) const {
+    return header.shift > 0 ? header.shift : in_device_memory(widths)[coded_row / rows_per_tile];
+  }
 
   // Lanes of a row of a masked chunk that are coded.
   ARRCOMP_PART uint32_t lanes_of(int row) const {
@@ -129,6 +131,10 @@ struct ChunkReader {
   ARRCOMP_PART bool read_widths(const uint8_t*& in, const uint8_t* end, int word_bits) {
     packed_bits = 0;
     if (header.coder != Coder::packed) return true;
+    if (header.shift > 0) {
+      packed_bits = static_cast<uint32_t>(coded_rows * header.shift);
+      return true;
+    }
     if (!section(in, end, widths_bytes(static_cast<uint32_t>(coded_rows)), widths)) return false;
     if (coded_rows == 0) return true;
     const int tiles = (coded_rows + rows_per_tile - 1) / rows_per_tile;

@@ -138,13 +138,19 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     rows_left_ = 0;
     gave_up_ = false;
     this->leave_nothing_out();
-    limit_ = raw_chunk_bytes(static_cast<uint32_t>(rows_), T::width);
+    limit_ = raw_bytes();
     if (attempt_ == Attempt::raw) return write_raw();
     choose_values();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     write_side();
     if (head_.coder == Coder::entropy) rows_left_ = coded_rows_;
+  }
+
+  // A raw chunk has one width.
+  ARRCOMP_METHOD uint32_t raw_bytes() const {
+    const auto rows = static_cast<uint32_t>(rows_);
+    return raw_chunk_bytes(rows, T::width) - widths_bytes(rows);
   }
 
   // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
@@ -217,8 +223,9 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   // Returns the bits that the words take, as estimated.
   ARRCOMP_PART uint64_t choose_coder() {
     if (coded_rows_ == 0) return 0;
-    const uint64_t packed = packed_bits();
     head_.coder = Coder::packed;
+    head_.shift = width_of_all();
+    const uint64_t packed = packed_bits();
     if (context_.fast) return packed;
     const EntropyChoice choice = choose_entropy();
     if (choice.bits + states_bytes * 8 / chunks_ >= packed) return packed;
@@ -267,12 +274,20 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
 
   // The bits that packing takes.
   ARRCOMP_METHOD uint64_t packed_bits() const {
+    if (head_.shift > 0) return static_cast<uint64_t>(coded_rows_) * lanes_per_row * head_.shift;
     uint64_t total = 0;
     for (int r = 0; r < coded_rows_; r += rows_per_tile) {
       const int left = coded_rows_ - r, rows = left < rows_per_tile ? left : rows_per_tile;
       total += 8 + static_cast<uint64_t>(rows) * lanes_per_row * memory_.widths[r / rows_per_tile];
     }
     return total;
+  }
+
+  // The width of all tiles, or 0 where they differ.
+  ARRCOMP_METHOD int width_of_all() const {
+    const int tiles = (coded_rows_ + rows_per_tile - 1) / rows_per_tile, width = memory_.widths[0];
+    const U32 widths = load_first(memory_.widths, tiles);
+    return any(ne(widths, splat<U32>(static_cast<uint32_t>(width))) & mask(low_mask(tiles))) ? 0 : width;
   }
 
   // ---- writing ----
@@ -312,8 +327,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   }
 
   ARRCOMP_PART void write_packed() {
-    const int tiles = (coded_rows_ + rows_per_tile - 1) / rows_per_tile;
-    write_widths(tiles, [&](int tile) ARRCOMP_LAMBDA { return memory_.widths[tile]; });
+    if (head_.shift == 0) write_widths();
     BitWriter bits(side_);
     int r = 0;
     if constexpr (splits_words<Word>)
@@ -331,12 +345,12 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     side_ = bits.finish();
   }
 
-  template <class Width>
-  ARRCOMP_METHOD void write_widths(int tiles, Width width) {
+  ARRCOMP_METHOD void write_widths() {
+    const int tiles = (coded_rows_ + rows_per_tile - 1) / rows_per_tile;
     uint8_t* const widths = side_;
-    side_ += widths_bytes(static_cast<uint32_t>(tiles * rows_per_tile));
+    side_ += widths_bytes(static_cast<uint32_t>(coded_rows_));
     if (leader())
-      for (int t = 0; widths + t < side_; ++t) widths[t] = t < tiles ? width(t) : 0;
+      for (int t = 0; widths + t < side_; ++t) widths[t] = t < tiles ? memory_.widths[t] : 0;
   }
 
   // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole
@@ -436,8 +450,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     start(Transform::integer);
     head_.plain = true;
     head_.coder = Coder::packed;
+    head_.shift = T::width;
     side_ = head_.write(side_, T::word_bits);
-    write_widths((rows_ + rows_per_tile - 1) / rows_per_tile, [](int) ARRCOMP_LAMBDA { return T::width; });
     BitWriter bits(side_);
     for (int r = 0; r < rows_; ++r) bits.put(element_bits(r), T::width);
     side_ = bits.finish();

@@ -100,8 +100,7 @@ class RegularDecoder : public GroupReader<T, false, chunk_limit> {
   }
 
   ARRCOMP_METHOD int width_of(int row) const {
-    return this->chunk().header.coder == Coder::packed ? in_device_memory(this->chunk().widths)[row / rows_per_tile]
-                                                       : 0;
+    return this->chunk().header.coder == Coder::packed ? this->chunk().width_of(row) : 0;
   }
 
   // A row of the last tile, which is not full.

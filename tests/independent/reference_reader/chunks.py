@@ -75,7 +75,8 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
     need(not exceptions or 1 <= count <= 256, "number of exceptions")
     chunk.places = read_mask(source, chunk)
     if chunk.coder == "packed":
-        widths = source.words(1, -(-chunk.coded_rows // TILE))
+        tiles = -(-chunk.coded_rows // TILE)
+        widths = np.full(tiles, chunk.shift, np.uint64) if chunk.shift else source.words(1, tiles)
         source.align(4)
         need(bool((widths <= dtype.word).all()), "width of a tile")
         chunk.widths = tuple(widths.tolist())
