@@ -19,7 +19,7 @@ CHUNK, ROWS, TABLES = 4096, 128, 192
 _BITS = {10: 16, 11: 16, 12: 32, 13: 64}  # of an element, by the dtype's id: floats
 _TRANSFORMS = ("quantized", "integer", "exponent")
 _CODERS = ("none", "packed", "entropy")
-_MASKS = ("none", "blocks", "values")
+_MASKS = ("none", "blocks", "values", "marks")
 
 MODES = (
     *(f"{transform}, {coder}" for transform in _TRANSFORMS for coder in _CODERS),
@@ -27,7 +27,7 @@ MODES = (
     *("first differences", "no prediction", "plain map", "zigzag map"),
     *("exponents with signs", "exponents without signs"),
     *("base of integers", "exceptions", "missing elements", "dropped bits", "shift", "no shift"),
-    *("carrying states", "states that carry nothing", "raw", "words above 32 bits"),
+    *("carrying states", "dry rows", "states that carry nothing", "raw", "words above 32 bits"),
     *(f"groups of {chunks}" for chunks in (1, 2, 4)),
 )
 
@@ -75,7 +75,7 @@ def _named(data: Array, starts: Array, head: Array, bits: int) -> Iterator[tuple
         yield other, integers & (mode & bit == 0)
     yield "base of integers", integers & based
     yield "exceptions", drop & 64 != 0
-    yield "dropped bits", drop & 63 != 0
+    yield "dropped bits", (transform == 2) & (drop & 63 != 0)
     yield "shift", entropy & (shift & 127 != 0)
     yield "no shift", entropy & (shift & 127 == 0)
     misses = drop & 128 != 0
@@ -85,9 +85,12 @@ def _named(data: Array, starts: Array, head: Array, bits: int) -> Iterator[tuple
     after = after + missing_bytes + np.where(drop & 64 != 0, 4, 0)
     carrying = entropy & (shift & 127 >= 2) & (_coded_rows(data, after, mask, -(-present // 32)) % 8 == 0)
     yield "carrying states", carrying
-    yield "states that carry nothing", entropy & ~carrying
+    dry = (transform != 2) & (drop & 63 != 0)
+    yield "dry rows", dry
+    yield "states that carry nothing", entropy & ~carrying & ~dry
     plain = (coder == 1) & (mask == 0) & ~misses
-    widths = _at(data, after, plain, ROWS // 8)
+    of_all = (shift & 127)[plain, None]
+    widths = np.where(of_all > 0, of_all, _at(data, after, plain, ROWS // 8))
     yield "raw", (transform[plain] == 1) & (widths >= bits).all(axis=1)
     yield "words above 32 bits", (widths > 32).any(axis=1)
 
@@ -101,7 +104,7 @@ def _at(data: Array, places: Array, chosen: Array, count: int) -> Array:
 def _missing(data: Array, after: Array, misses: Array, bits: int) -> tuple[Array, Array]:
     """Elements of each chunk that are present, and the bytes that tell which are missing (section 3.5)."""
     present, taken = np.full(len(misses), CHUNK), np.zeros(len(misses), np.int64)
-    fields = _at(data, after, misses, 4).copy().view("<u4").ravel().astype(np.int64)
+    fields = _fields(data, after, misses)
     marks, shift = fields >> 16 & 4095, fields >> 28
     coded = np.where(marks > 0, marks * shift + marks + (CHUNK - 1 >> np.minimum(shift, 11)) + 1, 0)
     bits_of_marks = np.where(shift == 15, CHUNK, coded)
@@ -110,13 +113,19 @@ def _missing(data: Array, after: Array, misses: Array, bits: int) -> tuple[Array
     return present, taken
 
 
+def _fields(data: Array, after: Array, chosen: Array) -> Array:
+    """The first four bytes of marks, as a number."""
+    return _at(data, after, chosen, 4).copy().view("<u4").ravel().astype(np.int64)
+
+
 def _coded_rows(data: Array, after: Array, mask: Array, rows: Array) -> Array:
     """Coded rows of chunks of `rows`, whose masks are where `after` says; 1 for none, which carry nothing."""
     rows = rows.copy()
-    live = np.bitwise_count(_at(data, after, mask != 0, 8)).sum(axis=1)
-    rows[mask != 0] = 2 * live
+    blocks = (mask == 1) | (mask == 2)
+    rows[blocks] = 2 * np.bitwise_count(_at(data, after, blocks, 8)).sum(axis=1)
+    rows[mask == 3] = -(-(_fields(data, after, mask == 3) & 4095) // 32)
     values = np.flatnonzero(mask == 2)
-    for i, blocks in zip(values, rows[values] // 2, strict=True):
-        coded = int(np.bitwise_count(data[after[i] + 8 : after[i] + 8 + 8 * blocks]).sum())
+    for i, live in zip(values, rows[values] // 2, strict=True):
+        coded = int(np.bitwise_count(data[after[i] + 8 : after[i] + 8 + 8 * live]).sum())
         rows[i] = -(-coded // 32)
     return np.where(rows == 0, 1, rows)

@@ -35,7 +35,8 @@ struct ChunkHead {
   bool has_missing = false;  // elements
   int shift = 0;             // low bits stored beside the entropy coder's symbols
   int table = 0;
-  int drop = 0;  // trailing zeros of the mantissa that are not stored
+  int drop = 0;  // trailing zeros of the mantissa that are not stored, of exponents
+  int dry = 0;   // stands for so many rows in which states take no words, of others
   uint64_t base = 0;
 
   ARRCOMP_PART uint8_t* write(uint8_t* out, int word_bits) const {
@@ -44,7 +45,7 @@ struct ChunkHead {
                           static_cast<uint32_t>(plain) << 7;
     const uint32_t fields = mode | static_cast<uint32_t>(shift | has_base << 7) << 8 |
                             static_cast<uint32_t>(table) << 16 |
-                            static_cast<uint32_t>(drop | has_exceptions << 6 | has_missing << 7) << 24;
+                            static_cast<uint32_t>(drop | dry | has_exceptions << 6 | has_missing << 7) << 24;
     out = write_number(out, fields);
     if (!has_base) return out;
     return word_bits == 64 ? write_number(out, base) : write_number(out, static_cast<uint32_t>(base));
@@ -56,7 +57,7 @@ struct ChunkHead {
     if (end - in < 4) return false;
     const uint32_t fields = read_number<uint32_t>(in);
     in += 4;
-    if ((fields & 3) == 3 || (fields >> 2 & 3) == 3 || (fields >> 4 & 3) == 3) return false;
+    if ((fields & 3) == 3 || (fields >> 2 & 3) == 3) return false;
     transform = static_cast<Transform>(fields & 3);
     coder = static_cast<Coder>(fields >> 2 & 3);
     mask = static_cast<MaskKind>(fields >> 4 & 3);
@@ -65,7 +66,9 @@ struct ChunkHead {
     shift = fields >> 8 & 127;
     has_base = fields >> 15 & 1;
     table = fields >> 16 & 255;
-    drop = fields >> 24 & 63;
+    const bool is_exponent = transform == Transform::exponent;
+    drop = is_exponent ? fields >> 24 & 63 : 0;
+    dry = is_exponent ? 0 : fields >> 24 & 63;
     has_exceptions = fields >> 30 & 1;
     has_missing = fields >> 31;
     base = 0;
@@ -79,9 +82,10 @@ struct ChunkHead {
 
  private:
   ARRCOMP_PART bool is_legal(const Element& element, int word_bits, bool may_quantize) const {
-    if (table >= table_count || shift > word_bits) return false;
+    if (table >= table_count || shift > word_bits || (has_missing && mask == MaskKind::marks)) return false;
     if (transform == Transform::exponent) return element.is_float() && has_base && drop <= element.mantissa_bits;
-    return drop == 0 && (transform == Transform::integer || (element.is_quantizable && may_quantize));
+    return (dry == 0 || (coder == Coder::entropy && dry <= most_dry)) &&
+           (transform == Transform::integer || (element.is_quantizable && may_quantize));
   }
 };
 

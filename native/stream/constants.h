@@ -27,6 +27,11 @@ constexpr int table_count = quantized_tables + exponent_tables;
 constexpr int carried_rows = 8;  // rows whose two lowest bits travel in the initial states
 constexpr int carried_bits = 2;
 
+// Rows after which states give no words away: as many as a chunk's head stands for.
+constexpr int most_dry = 56;
+constexpr uint32_t first_dry_state = 1;
+constexpr int dry_rows_of(int dry) { return dry <= 32 ? dry : 4 * dry - 96; }
+
 constexpr int least_missing = 4;  // fewer equal elements are not left out of a chunk
 constexpr int max_mark_shift = 11;
 
@@ -36,6 +41,6 @@ constexpr int reference_header_bytes = 72;  // of a payload that is coded agains
 
 enum class Transform : uint8_t { quantized = 0, integer = 1, exponent = 2 };
 enum class Coder : uint8_t { none = 0, packed = 1, entropy = 2 };
-enum class MaskKind : uint8_t { none = 0, blocks = 1, values = 2 };
+enum class MaskKind : uint8_t { none = 0, blocks = 1, values = 2, marks = 3 };
 
 }  // namespace arrcomp

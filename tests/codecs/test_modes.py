@@ -22,10 +22,10 @@ EVERY_CHOICE = {
     *("quantized none", "quantized packed", "quantized entropy"),
     *("integer none", "integer packed", "integer entropy"),
     *("exponent packed", "exponent entropy", "signs", "no signs"),
-    *("mask none", "mask blocks", "mask values"),
+    *("mask none", "mask blocks", "mask values", "mask marks"),
     *("predictor", "no predictor", "plain map", "zigzag map"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
-    *("escapes", "long escapes", "carrying", "not carrying", "raw", "wide words"),
+    *("escapes", "long escapes", "carrying", "dry", "all dry", "neither", "one width", "widths", "raw", "wide words"),
     *("no marks", "positions", "edges", "missing bits"),
     *("present positions", "missing first", "usual NaN", "other fill", "all missing"),
 }
@@ -43,7 +43,11 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
         yield "no signs" if chunk.plain else "signs"
     if chunk.coder == "entropy":
         yield "shift" if chunk.shift else "no shift"
-        yield "carrying" if chunk.carrying else "not carrying"
+        yield "carrying" if chunk.carrying else "dry" if chunk.dry_rows else "neither"
+        if chunk.dry_rows == chunk.coded_rows:
+            yield "all dry"
+    if chunk.coder == "packed":
+        yield "one width" if chunk.shift else "widths"
     named = {"drop": chunk.drop, "exceptions": chunk.exceptions, "escapes": chunk.escapes}
     named |= {"long escapes": chunk.long_escapes, "wide words": max(chunk.widths, default=0) > 32}
     named["raw"] = chunk.transform == "integer" and chunk.coder == "packed" and min(chunk.widths) >= 16
@@ -86,6 +90,7 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
                 yield array, ErrorBounded(abs=bound, speed=speed)
             yield array, Lossless(speed=speed)
             yield array.astype(np.float64), ErrorBounded(abs=1e-14, speed=speed)
+    yield weights[:3000], Lossless()  # not whole tiles
     yield from ((array, Lossless()) for array in _integers(rng, n))
     yield weights.astype(checks.numpy_dtype("bfloat16")).astype(np.float32), Lossless()
     yield from ((array, ErrorBounded(abs=1e-3)) for array in _gaps(rng, weights))

@@ -216,7 +216,8 @@ def modes_read(stream: bytes, x: Array) -> Counter[str]:
             names.update(["exponents without signs" if chunk.plain else "exponents with signs"])
         if chunk.coder == "entropy":
             names.update(["shift" if chunk.shift else "no shift", f"table {chunk.table}"])
-            names.update(["carrying states" if chunk.carrying else "states that carry nothing"])
+            other = "dry rows" if chunk.dry_rows else "states that carry nothing"
+            names.update(["carrying states" if chunk.carrying else other])
         names.update(["exceptions"] * (chunk.exceptions > 0) + ["dropped bits"] * (chunk.drop > 0))
         names.update(["missing elements"] * (chunk.missing is not None))
         if chunk.coder == "packed" and chunk.mask == "none" and chunk.missing is None:

@@ -147,6 +147,7 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "missing, bits": lambda: checks.stream_of(_gaps(300, 1, 0.5), ErrorBounded(abs=1e-3)),
     "missing integers": lambda: checks.stream_of(np.arange(1000) // 300 % 2 * np.int16(-999), Lossless()),
     "value mask": lambda: checks.stream_of(_sparse(np.float32), ErrorBounded(abs=1e-2)),
+    "marked mask": lambda: checks.stream_of(_sparse(np.float32), Lossless()),
     "predictor, float64": lambda: checks.stream_of(_smooth(), ErrorBounded(abs=1e-3)),
     "predicted": lambda: checks.stream_of(_field("f4", 23, 30), ErrorBounded(abs=1e-2, predictor="interpolation")),
     "predicted, differences": lambda: checks.stream_of(

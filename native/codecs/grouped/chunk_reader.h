@@ -13,8 +13,9 @@ struct ChunkReader {
   ChunkHead header;
   int whole;        // elements of the chunk
   int count, rows;  // those that are present, and their rows
-  MissingHead missing;
-  const uint8_t* marks;  // where elements are missing
+  MissingHead missing;     // or what is not coded, where a mask has marks
+  const uint8_t* marks;    // where elements are missing
+  const uint32_t* masked;  // what those of a mask say, a word for each row, once they are read
   uint64_t fill;         // the bits of missing elements
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
@@ -26,6 +27,7 @@ struct ChunkReader {
   int exceptions;
   const uint8_t* positions;  // of the exceptions, and their elements
   bool carries;              // two bits of each of the last 8 coded rows are in the group's final states
+  int fed_rows;              // coded rows in which states take words: all, but for the group's last ones
 
   // Reads the side data at `in` and moves past it; false where it is corrupt. The group's last entropy-coded chunk
   // comes first.
@@ -41,6 +43,8 @@ struct ChunkReader {
     if (!read_widths(in, end, word_bits)) return false;
     carries = header.coder == Coder::entropy && is_last_entropy && coded_rows > 0 && coded_rows % carried_rows == 0 &&
               header.shift >= carried_bits;
+    fed_rows = coded_rows - dry_rows_of(header.dry);
+    if (header.dry > 0 && (!is_last_entropy || carries || fed_rows < 0)) return false;
     if (!section(in, end, packed_bytes(bits_per_lane()), bits)) return false;
     bits_end = in;
     const uint32_t values_bytes = (static_cast<uint32_t>(exceptions) * element.width / 8 + 3) / 4 * 4;
@@ -55,6 +59,7 @@ struct ChunkReader {
 
   // Lanes of a row of a masked chunk that are coded.
   ARRCOMP_PART uint32_t lanes_of(int row) const {
+    if (header.mask == MaskKind::marks) return ~masked[row];
     const int block = row / rows_per_block;
     if ((live >> block & 1) == 0) return 0;
     if (header.mask == MaskKind::blocks) return ~0u;
@@ -92,7 +97,7 @@ struct ChunkReader {
       if (!section(in, end, fill_bytes, p)) return false;
       fill = fill_bytes == 8 ? read_number<uint64_t>(p) : read_number<uint32_t>(p);
     }
-    return section(in, end, (bits_of_marks(missing.marks, missing.shift, whole) + 31) / 32 * 4, marks);
+    return read_mark_section(in, end, whole);
   }
 
   ARRCOMP_PART bool read_exception_count(const uint8_t*& in, const uint8_t* end) {
@@ -109,6 +114,7 @@ struct ChunkReader {
     coded_rows = header.coder == Coder::none ? 0 : rows;
     if (header.mask == MaskKind::none) return true;
     if (!may_be_masked) return false;
+    if (header.mask == MaskKind::marks) return read_mask_of_marks(in, end);
     const uint8_t* p;
     if (!section(in, end, 8, p)) return false;
     live = read_number<uint64_t>(p);
@@ -126,6 +132,19 @@ struct ChunkReader {
     }
     if (header.coder == Coder::none) coded_rows = 0;
     return true;
+  }
+
+  ARRCOMP_PART bool read_mask_of_marks(const uint8_t*& in, const uint8_t* end) {
+    const int positions = rows * lanes_per_row;
+    bool is_nan;
+    const uint8_t* p;
+    if (!section(in, end, 4, p) || !read_missing_head(p, positions, missing, is_nan) || is_nan) return false;
+    if (header.coder != Coder::none) coded_rows = (missing.present + lanes_per_row - 1) / lanes_per_row;
+    return read_mark_section(in, end, positions);
+  }
+
+  ARRCOMP_METHOD bool read_mark_section(const uint8_t*& in, const uint8_t* end, int positions) {
+    return section(in, end, (bits_of_marks(missing.marks, missing.shift, positions) + 31) / 32 * 4, marks);
   }
 
   ARRCOMP_PART bool read_widths(const uint8_t*& in, const uint8_t* end, int word_bits) {

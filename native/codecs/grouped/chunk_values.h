@@ -46,6 +46,8 @@ struct EncodeContext {
 
 template <class T, int chunk_limit>
 class ChunkValues {
+  static constexpr uint32_t least_marks_gain = 256;  // bits
+
  protected:
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
@@ -172,12 +174,18 @@ class ChunkValues {
     if (head_.mask != MaskKind::none) {
       compact();
       measure_widths();
+      if (head_.mask == MaskKind::values && !leaves_out_) choose_marks();
     }
     return true;
   }
 
   ARRCOMP_METHOD int live_blocks() const {
     return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
+  }
+
+  // A bit for each place of a live block.
+  ARRCOMP_METHOD uint32_t bits_of_row_masks() const {
+    return static_cast<uint32_t>(live_blocks() * rows_per_block * lanes_per_row);
   }
 
   const EncodeContext<T>& context_;
@@ -553,11 +561,19 @@ class ChunkValues {
     const int positions = all - dead * rows_per_block * lanes_per_row;
     const int zeros = positions - nonzero_;
     const int zero_cost = exponent ? zero_escape_cost(context_.element, head_) : zero_cost_of_shift();
-    if (zeros > 0 && zeros * zero_cost > 2 * positions + 128) {
+    if (zeros > 0 && pays_masked(zeros * zero_cost, zeros, positions)) {
       head_.mask = MaskKind::values;
     } else if (dead >= 16 || (dead > 0 && exponent)) {
       head_.mask = MaskKind::blocks;
     }
+  }
+
+  // Whether twice the bits that zeros cost pay for their mask: a bit for each place, or marks. These must leave a quarter
+  // of a bit a place, as masked words take longer.
+  ARRCOMP_METHOD static bool pays_masked(int cost, int zeros, int positions) {
+    if (cost > 2 * positions + 128) return true;
+    const int shift = bit_length(static_cast<uint32_t>(positions / zeros)) - 1;
+    return cost > 2 * static_cast<int>(bits_of_marks(zeros, shift, positions)) + positions / 2;
   }
 
   ARRCOMP_METHOD int zero_cost_of_shift() {
@@ -565,6 +581,11 @@ class ChunkValues {
     return few_zeros ? 0 : zero_shift_cost(words_.sample(rows_));
   }
 
+  // Marks instead of a bit for each place, where they are shorter.
+  ARRCOMP_METHOD void choose_marks() {
+    mark_masked(&memory_.missing, memory_.coded, live_, rows_);
+    if (memory_.missing.bits + least_marks_gain < bits_of_row_masks()) head_.mask = MaskKind::marks;
+  }
   // Leaves only the coded words, in full rows.
   ARRCOMP_PART void compact() {
     const bool by_value = head_.mask == MaskKind::values, exponent = head_.transform == Transform::exponent;

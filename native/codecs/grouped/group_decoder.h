@@ -60,6 +60,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     if (failed_) return;
     const bool misses = chunk_.header.has_missing;
     if (misses && !find_missing()) return;
+    if (chunk_.header.mask == MaskKind::marks && !find_masked()) return;
     if (chunk_.header.mask != MaskKind::none) {
       decode_masked();
     } else {
@@ -67,6 +68,15 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     }
     this->finish_chunk();
     if (misses) spread();
+  }
+
+  // The rows of such a chunk that are: whole tiles in which states take words.
+  ARRCOMP_METHOD int rows_to_interleave() const { return chunk_.fed_rows / rows_per_tile * rows_per_tile; }
+
+  // All that is left of it.
+  ARRCOMP_METHOD void finish_rows(int first) {
+    if (first < chunk_.rows) decode_unmasked(first);
+    this->finish_chunk();
   }
 
   // The rest of a tile of a regular chunk whose symbols are decoded.
@@ -116,6 +126,17 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     return !failed_;
   }
 
+  // The same of words that are not coded.
+  ARRCOMP_METHOD bool find_masked() {
+    const int rows = chunk_.rows;
+    chunk_.masked = layout_.missing;
+    failed_ = !read_masks(chunk_.missing, in_device_memory(chunk_.marks), rows * lanes_per_row, layout_.missing);
+    int coded = 0;
+    for (int r = 0; r < rows; ++r) coded += count(mask(chunk_.lanes_of(r)));
+    failed_ = failed_ || coded != chunk_.missing.present;
+    return !failed_;
+  }
+
   // The elements that are present stand at the chunk's beginning. They move to their places, the last first, so that none
   // is overwritten before it is read.
   ARRCOMP_APART void spread() {
@@ -150,11 +171,11 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
 
   // ---- words ----
 
-  ARRCOMP_METHOD Word read_symbols() { return decode_row<Word>(symbols_, states_, words_); }
+  ARRCOMP_METHOD Word read_symbols(int row) { return this->read_symbols_of(row, symbols_); }
 
   // A coded row as words. (Those with carried bits need read_tile.)
   ARRCOMP_METHOD Word read_row(int row) {
-    if (chunk_.header.coder == Coder::entropy) return with_low_bits(read_symbols(), chunk_.header.shift, bits_);
+    if (chunk_.header.coder == Coder::entropy) return with_low_bits(read_symbols(row), chunk_.header.shift, bits_);
     if (chunk_.header.coder == Coder::packed) return bits_.get(chunk_.width_of(row), Word{});
     return splat<Word>(0);
   }
@@ -177,13 +198,13 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     const bool carried = is_carried(row);
     words_.bring_near();
     sync();  // what was there before has been read, in the chunk before too
-    for (int j = 0; j < n; ++j) store(rows + j * lanes_per_row, carried ? read_symbols() : read_row(row + j));
+    for (int j = 0; j < n; ++j) store(rows + j * lanes_per_row, carried ? read_symbols(row + j) : read_row(row + j));
     if (carried) add_carried_bits(rows);
     sync();
   }
 
-  ARRCOMP_PART void decode_unmasked() {
-    for (int r = 0; r < chunk_.rows; r += rows_at_once) {
+  ARRCOMP_PART void decode_unmasked(int first = 0) {
+    for (int r = first; r < chunk_.rows; r += rows_at_once) {
       const int n = rows_left(chunk_.rows, r, rows_at_once);
       if (is_carried(r)) {
         read_tile(r, rows_per_tile, waiting_);
@@ -217,7 +238,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   }
 
   ARRCOMP_PART void decode_masked() {
-    const bool by_value = chunk_.header.mask == MaskKind::values;
+    const bool by_value = chunk_.header.mask != MaskKind::blocks;
     const Word one = splat<Word>(by_value && chunk_.header.transform != Transform::exponent ? 1 : 0);
     const Scalar* next = waiting_;  // of `have` waiting words
     int have = 0, coded_row = 0;
@@ -325,17 +346,19 @@ ARRCOMP_PART bool decode_groups(GroupDecoder<T, chunk_limit> (&groups)[N]) {
   [[maybe_unused]] typename T::Word u[N][rows_per_tile];
   for (uint32_t c = 0; c < groups[0].chunks(); ++c) {
     bool interleaved = N > 1;
+    int rows = rows_per_chunk;
     for (int i = 0; i < N; ++i) {
       groups[i].start_chunk(c);
       interleaved = interleaved && groups[i].may_interleave();
+      if (interleaved && groups[i].rows_to_interleave() < rows) rows = groups[i].rows_to_interleave();
     }
     if constexpr (N > 1) {
       if (interleaved) {
-        for (int r = 0; r < rows_per_chunk; r += rows_per_tile) {
+        for (int r = 0; r < rows; r += rows_per_tile) {
           decode_tiles<T, N>(groups, u);
           for (int i = 0; i < N; ++i) groups[i].finish_tile(r, u[i]);
         }
-        for (int i = 0; i < N; ++i) groups[i].finish_chunk();
+        for (int i = 0; i < N; ++i) groups[i].finish_rows(rows);
         continue;
       }
     }

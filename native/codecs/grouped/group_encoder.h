@@ -143,8 +143,11 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     choose_values();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
+    if (head_.coder == Coder::entropy) {
+      rows_left_ = coded_rows_;
+      if (has_dry_rows()) encode_dry_rows();
+    }
     write_side();
-    if (head_.coder == Coder::entropy) rows_left_ = coded_rows_;
   }
 
   // A raw chunk has one width.
@@ -238,8 +241,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   // The bits that masks take.
   ARRCOMP_METHOD uint32_t mask_bits() const {
     uint32_t bits = 0;
-    if (head_.mask == MaskKind::values)
-      bits += static_cast<uint32_t>(this->live_blocks() * rows_per_block * lanes_per_row);
+    if (head_.mask == MaskKind::values) bits += this->bits_of_row_masks();
+    if (head_.mask == MaskKind::marks) bits += memory_.missing.bits;
     if (leaves_out_) bits += missing_side_bytes * 8 + memory_.missing.bits;
     return bits;
   }
@@ -268,8 +271,16 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     const Features features = gather_features(sample, shift - sample.taken_off, tables.knots);
     const TableCost cost = cheapest_table(tables, features);
     const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
-    const uint64_t carried = shift >= carried_bits && can_carry() ? carried_rows * carried_bits * lanes_per_row : 0;
-    return {shift, cost.table, values * shift + values * cost.bits_256 / (256 * features.samples) - carried};
+    const uint64_t bits = values * cost.bits_256 / (256 * features.samples);
+    return {shift, cost.table, values * shift + bits - bits_of_states(shift, bits)};
+  }
+
+  // Of `bits` of symbols, above k raw ones, those that the group's initial states take.
+  ARRCOMP_METHOD uint64_t bits_of_states(int k, uint64_t bits) const {
+    if (has_states_) return 0;
+    if (k >= carried_bits && can_carry()) return carried_rows * carried_bits * lanes_per_row;
+    constexpr uint64_t most = 14 * lanes_per_row;  // about what dry rows leave
+    return head_.transform == Transform::exponent ? 0 : bits < most ? bits : most;
   }
 
   // The bits that packing takes.
@@ -309,6 +320,11 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     const bool is_nan = context_.element.is_float() && missing.fill == usual_nan(context_.element);
     side_ = write_missing_head(side_, missing.head, is_nan);
     if (!is_nan) side_ = write_number(side_, missing.fill);
+    write_marked();
+  }
+
+  ARRCOMP_METHOD void write_marked() {
+    auto& missing = memory_.missing;
     if (missing.head.shift == shift_of_bits) {
       for (int r = 0; r * lanes_per_row < missing.count; ++r) side_ = write_number(side_, missing.masks[r]);
     } else if (missing.head.marks > 0) {
@@ -317,6 +333,10 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   }
 
   ARRCOMP_PART void write_mask() {
+    if (head_.mask == MaskKind::marks) {
+      side_ = write_missing_head(side_, memory_.missing.head, false);
+      return write_marked();
+    }
     side_ = write_number(side_, live_);
     if (head_.mask != MaskKind::values) return;
     for (int b = 0; b * rows_per_block < rows_; ++b) {
@@ -356,6 +376,41 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole
   // tiles.
   ARRCOMP_METHOD bool can_carry() const { return !has_states_ && coded_rows_ % carried_rows == 0; }
+
+  // Where it has not, its last rows are coded without words, from states that are almost nothing. Exponents have no place
+  // to say so.
+  ARRCOMP_METHOD bool has_dry_rows() const {
+    const bool carries = can_carry() && head_.shift >= carried_bits;
+    return !has_states_ && !carries && head_.transform != Transform::exponent;
+  }
+
+  // As many of them as leave all states room; then the rest of a tile.
+  ARRCOMP_PART void encode_dry_rows() {
+    const SymbolEncoder encoder = symbol_encoder();
+    uint16_t* coded = coded_;
+    U32 states = splat<U32>(first_dry_state);
+    const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
+    int r = rows_left_, dry = 0;
+    for (; dry < most_dry && fits(); ++dry) {
+      const int end = rows_left_ - dry_rows_of(dry + 1);
+      uint16_t* own_words = coded;
+      U32 own = states;
+      int row = r;
+      while (row > end && row > 0 && encode_dry_row(encoder, symbols_of(row - 1), own, own_words)) --row;
+      if (row > end) break;
+      r = row;
+      coded = own_words;
+      states = own;
+    }
+    sync();  // what follows is written over what did not fit
+    states = states + splat<U32>(lowest_state);
+    while (r % rows_per_tile != 0 && fits()) encode_row(encoder, symbols_of(--r), states, coded);
+    head_.dry = dry;
+    has_states_ = true;
+    rows_left_ = r;
+    coded_ = coded;
+    states_ = states;
+  }
 
   // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them.
   ARRCOMP_PART void write_low_bits() {

@@ -77,8 +77,9 @@ class GroupReader {
   // Checks that the coder ended where it began.
   ARRCOMP_PART void close() {
     if (failed_ || layout_.last_entropy < 0) return;
-    const U32 expected = splat<U32>(lowest_state);
-    const U32 end = layout_.chunks[layout_.last_entropy].carries ? states_ & splat<U32>(~0xffffu) : states_;
+    const Chunk& last = layout_.chunks[layout_.last_entropy];
+    const U32 expected = splat<U32>(last.header.dry > 0 ? first_dry_state : lowest_state);
+    const U32 end = last.carries ? states_ & splat<U32>(~0xffffu) : states_;
     const auto left = words_.left(reinterpret_cast<const uint16_t*>(layout_.words));
     failed_ = any(ne(end, expected)) || left < 0 || left > 1 ||
               (left == 1 && read_number<uint16_t>(in_device_memory(layout_.words)) != 0);
@@ -93,6 +94,13 @@ class GroupReader {
 
   // Whether two bits of this row and of the 7 after it are in the final states.
   ARRCOMP_METHOD bool is_carried(int row) const { return chunk().carries && row + carried_rows == chunk().coded_rows; }
+
+  // The symbols of a coded row that may be a dry one.
+  ARRCOMP_METHOD Word read_symbols_of(int row, const SymbolDecoder& symbols) {
+    const int fed = chunk().fed_rows;
+    if (row == fed) states_ = states_ - splat<U32>(lowest_state);
+    return decode_row<Word>(symbols, states_, words_, row < fed ? lowest_state : 0);
+  }
 
   // Those bits of row j of 8.
   ARRCOMP_METHOD Word carried(int j) const {

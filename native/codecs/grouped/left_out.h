@@ -43,6 +43,71 @@ ARRCOMP_CALLED uint8_t* write_marks(uint8_t* out, const MissingHead* its_head, c
   return out;
 }
 
+// How the places of what is missing of `count` elements are marked, by masks of a word for each row.
+class Marking {
+ public:
+  ARRCOMP_METHOD Marking(const uint32_t* masks, int count) : masks_(masks), count_(count) {}
+
+  // The shortest way where `missing` are; `marks` gets the marks.
+  ARRCOMP_METHOD MissingHead mark(int missing, uint32_t* marks) const {
+    const int present = count_ - missing, fewer = present < missing ? present : missing, edges = count_edges();
+    MissingHead head{};
+    head.present = present;
+    head.edges = edges < fewer;
+    head.inverted = head.edges ? (masks_[0] & 1) != 0 : present < missing;
+    head.marks = head.edges ? edges : fewer;
+    head.shift = shift_of(head.marks);
+    if (head.shift == shift_of_bits) {
+      head.edges = head.inverted = false;
+      head.marks = 0;
+    } else if (head.marks > 0) {
+      list(head, marks);
+    }
+    return head;
+  }
+
+ private:
+  ARRCOMP_METHOD int rows() const { return (count_ + lanes_per_row - 1) / lanes_per_row; }
+  ARRCOMP_METHOD uint32_t lanes_of(int row) const { return low_mask(lanes_of_row(count_, row)); }
+
+  // Lanes of a row that differ from the element before: where missing elements begin or end.
+  ARRCOMP_METHOD uint32_t edges_of(int row) const {
+    const uint32_t own = masks_[row], before = row > 0 ? masks_[row - 1] >> 31 : own & 1;
+    return (own ^ (own << 1 | before)) & lanes_of(row);
+  }
+
+  ARRCOMP_METHOD int count_edges() const {
+    int edges = 0;
+    for (int r = 0; r < rows(); ++r) edges += count(mask(edges_of(r)));
+    return edges;
+  }
+
+  // As many low bits as makes the marks the shortest.
+  ARRCOMP_METHOD int shift_of(int marks) const {
+    int best_shift = shift_of_bits;
+    uint32_t best = bits_of_marks(0, shift_of_bits, count_);
+    for (int shift = 0; shift <= max_mark_shift; ++shift) {
+      const uint32_t bits = bits_of_marks(marks, shift, count_);
+      if (bits >= best) continue;
+      best = bits;
+      best_shift = shift;
+    }
+    return best_shift;
+  }
+
+  ARRCOMP_METHOD void list(const MissingHead& head, uint32_t* out) const {
+    for (int r = 0; r < rows(); ++r) {
+      const uint32_t missing = masks_[r], present = ~missing & lanes_of(r);
+      const uint32_t own = head.edges ? edges_of(r) : head.inverted ? present : missing;
+      out = compress(out, lane_numbers() + splat<U32>(static_cast<uint32_t>(r * lanes_per_row)), mask(own));
+    }
+    sync();
+  }
+
+  const uint32_t* masks_;
+  int count_;
+};
+
 template <class T>
 class LeftOut {
   using Word = typename T::Word;
@@ -58,20 +123,8 @@ class LeftOut {
   ARRCOMP_PART int leave_out(Scalar fill, int least) {
     const int missing = find(fill);
     if (missing < least) return -1;
-    const int present = count_ - missing, fewer = present < missing ? present : missing;
     gather_present();
-    MissingHead head{};
-    head.present = present;
-    head.edges = edges_ < fewer;
-    head.inverted = head.edges ? (mask_of(0) & 1) != 0 : present < missing;
-    head.marks = head.edges ? edges_ : fewer;
-    choose_shift(head);
-    if (head.shift == shift_of_bits) {
-      head.edges = head.inverted = false;
-      head.marks = 0;
-    } else if (head.marks > 0) {
-      list_marks(head);
-    }
+    const MissingHead head = Marking(memory_.masks, count_).mark(missing, memory_.marks);
     if (leader()) {
       memory_.head = head;
       memory_.fill = fill;
@@ -81,7 +134,7 @@ class LeftOut {
       memory_.count = count_;
     }
     sync();
-    return present;
+    return head.present;
   }
 
  private:
@@ -92,13 +145,7 @@ class LeftOut {
   }
   ARRCOMP_METHOD uint32_t mask_of(int row) const { return memory_.masks[row]; }
 
-  // Lanes of a row that differ from the element before: where missing elements begin or end.
-  ARRCOMP_METHOD uint32_t edges_of(int row) const {
-    const uint32_t own = mask_of(row), before = row > 0 ? mask_of(row - 1) >> 31 : own & 1;
-    return (own ^ (own << 1 | before)) & low_mask(lanes_of(row));
-  }
-
-  // The masks of the missing elements, and how many they and their edges are.
+  // The masks of the missing elements, and how many they are.
   ARRCOMP_METHOD int find(Scalar fill) {
     const Word same = splat<Word>(fill);
     int missing = 0;
@@ -110,8 +157,6 @@ class LeftOut {
       missing += count(own);
     }
     sync();
-    edges_ = 0;
-    for (int r = 0; r < rows(); ++r) edges_ += count(mask(edges_of(r)));
     return missing;
   }
 
@@ -138,35 +183,35 @@ class LeftOut {
     sync();
   }
 
-  // As many low bits as makes the marks the shortest.
-  ARRCOMP_METHOD void choose_shift(MissingHead& head) const {
-    head.shift = shift_of_bits;
-    uint32_t best = bits_of_marks(0, shift_of_bits, count_);
-    for (int shift = 0; shift <= max_mark_shift; ++shift) {
-      const uint32_t bits = bits_of_marks(head.marks, shift, count_);
-      if (bits >= best) continue;
-      best = bits;
-      head.shift = shift;
-    }
-  }
-
-  ARRCOMP_METHOD void list_marks(const MissingHead& head) {
-    uint32_t* out = memory_.marks;
-    for (int r = 0; r < rows(); ++r) {
-      const uint32_t missing = mask_of(r), present = ~missing & low_mask(lanes_of(r));
-      const uint32_t own = head.edges ? edges_of(r) : head.inverted ? present : missing;
-      out = compress(out, lane_numbers() + splat<U32>(static_cast<uint32_t>(r * lanes_per_row)), mask(own));
-    }
-    sync();
-  }
-
   Memory& memory_;
   const void* array_;
   uint64_t first_;
   int count_;
   Scalar* waiting_;
-  int edges_;
 };
+
+// Marks the words of a masked chunk that are not coded: those of dead blocks, and those that `coded` has not, of `rows`
+// rows.
+template <class Scalar>
+ARRCOMP_CALLED void mark_masked(MissingMemory<Scalar>* memory, const uint32_t* coded, uint64_t live, int rows) {
+  int missing = 0;
+  sync();  // what was there before has been read
+  for (int r = 0; r < rows; ++r) {
+    const bool is_live = (live >> r / rows_per_block & 1) != 0;
+    const uint32_t own = is_live ? ~coded[r] : ~0u;
+    if (leader()) memory->masks[r] = own;
+    missing += count(mask(own));
+  }
+  sync();
+  const int positions = rows * lanes_per_row;
+  const MissingHead head = Marking(memory->masks, positions).mark(missing, memory->marks);
+  if (leader()) {
+    memory->head = head;
+    memory->bits = bits_of_marks(head.marks, head.shift, positions);
+    memory->count = positions;
+  }
+  sync();
+}
 
 // LeftOut::leave_out.
 template <class T>

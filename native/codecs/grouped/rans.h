@@ -70,11 +70,13 @@ ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U64& rest) {
   rest = join(low, high);
 }
 
-// One row: symbols, with escaped values put in. The caller brings words near before each (at most) 8 rows.
+// One row: symbols, with escaped values put in. The caller brings words near before each (at most) 8 rows. States below
+// `lowest` take a word.
 template <class Word>
-ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSource& words) {
+ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSource& words,
+                               uint32_t lowest = lowest_state) {
   const U32 symbol = decoder.step(states);
-  words.take(states, lt(states, splat<U32>(lowest_state)));
+  words.take(states, lt(states, splat<U32>(lowest)));
   Word value;
   widen_to(symbol, value);
   const Mask escaped = eq(symbol, splat<U32>(decoder.escape));
@@ -149,6 +151,23 @@ struct SymbolEncoder {
     const Mask full = symbol.is_full(x);
     words = append(words, x, full);
     x = select(full, x >> 16, x);
+    push(symbol, x);
+  }
+
+  // Where no state has given a word away yet: false, with nothing done, where one would have to, now or once the lowest
+  // state is added to all.
+  ARRCOMP_METHOD bool step_dry(const SymbolFields& symbol, U32& x) const {
+    if (any(symbol.is_full(x))) return false;
+    U32 next = x;
+    push(symbol, next);
+    if (any(ge(next, splat<U32>(0u - lowest_state)))) return false;
+    x = next;
+    return true;
+  }
+
+ private:
+  // Of a state that has room.
+  ARRCOMP_METHOD void push(const SymbolFields& symbol, U32& x) const {
     const U32 quotient = symbol.quotient(x);
     x = (quotient << precision) + symbol.slot(slots, x, quotient);
   }
@@ -189,6 +208,16 @@ ARRCOMP_INLINE void encode_row(const SymbolEncoder& encoder, Word value, U32& st
   const Mask escaped = eq(symbol, splat<U32>(encoder.escape));
   if (any(escaped)) words = append_rest(words, value - splat<Word>(encoder.escape), escaped);
   encoder.step(encoder.fields_of(symbol), states, words);
+}
+
+// The same before any state has given a word away; false where one would have to.
+template <class Word>
+ARRCOMP_INLINE bool encode_dry_row(const SymbolEncoder& encoder, Word value, U32& states, uint16_t*& words) {
+  const U32 symbol = symbol_of(value, encoder.escape);
+  if (!encoder.step_dry(encoder.fields_of(symbol), states)) return false;
+  const Mask escaped = eq(symbol, splat<U32>(encoder.escape));
+  if (any(escaped)) words = append_rest(words, value - splat<Word>(encoder.escape), escaped);
+  return true;
 }
 
 // The rows of a tile in registers, the last first: what has no escapes passes no test for them.

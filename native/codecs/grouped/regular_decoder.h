@@ -59,11 +59,12 @@ class RegularDecoder : public GroupReader<T, false, chunk_limit> {
     const int rows = this->chunk().rows, full_rows = this->chunk().count / lanes_per_row,
               shift = this->chunk().header.shift;
     const int carried = entropy && this->chunk().carries ? rows - carried_rows : rows;
+    const int fed = entropy ? this->chunk().fed_rows : rows;
     const bool aligned = reinterpret_cast<uintptr_t>(layout_.array) % 16 == 0;
     const int fast_rows = aligned ? full_rows : 0;  // whose tiles leave 16 bytes a lane
     int row = 0;
     ARRCOMP_ROLLED
-    for (; row + rows_per_tile <= rows; row += rows_per_tile) {  // counted: decode tile, 8 rows
+    for (; row + rows_per_tile <= fed; row += rows_per_tile) {  // counted: decode tile, 8 rows
       Word u[rows_per_tile];
       if constexpr (entropy) {
         read_symbols(u);
@@ -103,12 +104,12 @@ class RegularDecoder : public GroupReader<T, false, chunk_limit> {
     return this->chunk().header.coder == Coder::packed ? this->chunk().width_of(row) : 0;
   }
 
-  // A row of the last tile, which is not full.
+  // A row of the last tile, which is not full, or of those that have dry rows.
   template <bool entropy>
   ARRCOMP_METHOD Word read_row(int row) {
     if constexpr (!entropy) return bits_.get(width_of(row), Word{});
     words_.bring_near();
-    const Word symbols = decode_row<Word>(symbols_, states_, words_);
+    const Word symbols = this->read_symbols_of(row, symbols_);
     return symbols << this->chunk().header.shift | bits_.get(this->chunk().header.shift, Word{});
   }
 

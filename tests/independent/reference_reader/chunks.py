@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .dtypes import Dtype
-from .missing import Missing, read_missing
+from .missing import Missing, read_masked, read_missing
 from .rows import LANES, lane_bits, unpack
 from .source import U64, Source, need
 
 TRANSFORMS = ("quantized", "integer", "exponent")
 CODERS = ("none", "packed", "entropy")
-MASKS = ("none", "blocks", "values")
+MASKS = ("none", "blocks", "values", "marks")
 TILE = 8
 
 
@@ -22,7 +22,8 @@ TILE = 8
 class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
-    `escapes` and `long_escapes` count what the entropy coder met.
+    The last `dry_rows` of the coded rows are dry (section 4.2). `escapes` and `long_escapes` count what the entropy
+    coder met.
     """
 
     dtype: Dtype
@@ -38,6 +39,7 @@ class Chunk:
     base: int | None = None
     widths: tuple[int, ...] = ()
     carrying: bool = False
+    dry_rows: int = 0
     escapes: int = 0
     long_escapes: int = 0
     places: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
@@ -83,6 +85,9 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
         chunk.bits = unpack(source, np.repeat(widths, TILE)[: chunk.coded_rows])
     elif chunk.coder == "entropy":
         read_low_bits(source, chunk, last_coded)
+    if chunk.dry_rows:
+        need(chunk.coder == "entropy" and last_coded and not chunk.carrying, "dry rows")
+        need(chunk.dry_rows <= chunk.coded_rows, "number of dry rows")
     read_exceptions(source, chunk, count)
     return chunk
 
@@ -91,16 +96,21 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
     """Take the first four bytes; returns whether there is a base, are exceptions, and are missing elements."""
     mode, shift, chunk.table, drop = source.take(4)
     choices = mode & 3, mode >> 2 & 3, mode >> 4 & 3
-    need(3 not in choices, "mode")
+    need(3 not in choices[:2], "mode")
     chunk.transform, chunk.coder, chunk.mask = TRANSFORMS[choices[0]], CODERS[choices[1]], MASKS[choices[2]]
     chunk.predictor, chunk.plain = bool(mode >> 6 & 1), bool(mode >> 7)
-    chunk.shift, chunk.drop = shift & 127, drop & 63
+    chunk.shift, low = shift & 127, drop & 63
+    if chunk.transform == "exponent":
+        chunk.drop = low
+    else:
+        need(low <= 56, "dry rows")
+        chunk.dry_rows = max(low, 4 * low - 96)
     need(chunk.transform != "quantized" or (chunk.dtype.quantizable and bound > 0), "a quantized chunk without a bound")
     need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
     need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
     need(chunk.shift <= chunk.dtype.word, "shift")
     need(chunk.table < 192, "table")
-    need(chunk.drop <= (chunk.dtype.mantissa if chunk.transform == "exponent" else 0), "drop")
+    need(chunk.drop <= chunk.dtype.mantissa, "drop")
     return bool(shift >> 7), bool(drop >> 6 & 1), bool(drop >> 7)
 
 
@@ -109,6 +119,9 @@ def read_mask(source: Source, chunk: Chunk) -> NDArray[np.intp]:
     places = np.arange(chunk.rows * LANES)
     if chunk.mask == "none":
         return places
+    if chunk.mask == "marks":
+        need(chunk.missing is None, "a mask of marks where elements are missing")
+        return np.flatnonzero(~read_masked(source, len(places)))
     live = source.words(8, 1) >> np.arange(64, dtype=np.uint64) & np.uint64(1)
     blocks = -(-chunk.rows // 2)
     need(not live[blocks:].any(), "a block beyond the chunk")

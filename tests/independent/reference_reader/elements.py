@@ -60,7 +60,7 @@ def words_of(chunk: Chunk, symbols: U64) -> U64:
     if len(symbols) and chunk.shift < 64:
         coded |= symbols << np.uint64(chunk.shift)
     values = coded.ravel()[: len(chunk.places)]
-    if chunk.mask == "values" and chunk.transform != "exponent":
+    if chunk.mask in ("values", "marks") and chunk.transform != "exponent":
         values = values + np.uint64(1)
     words = np.zeros(chunk.rows * 32, np.uint64)
     words[chunk.places] = values & low_bits(chunk.dtype.word)

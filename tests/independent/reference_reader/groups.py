@@ -94,7 +94,7 @@ def read_group(source: Source, dtype: Dtype, sizes: list[int], bound: float) -> 
     decoder = Decoder(words, source.words(4, LANES), wide=dtype.bits == 64)
     symbols = [read_symbols(decoder, chunk) if chunk.coder == "entropy" else none for chunk in chunks]
     carrying = [chunk for chunk in chunks if chunk.carrying]
-    carried = decoder.end(bool(carrying))
+    carried = decoder.end(bool(carrying), any(chunk.dry_rows for chunk in chunks))
     for chunk in carrying:
         chunk.bits[-8:] |= carried
     found = zip(chunks, symbols, strict=True)
@@ -104,6 +104,6 @@ def read_group(source: Source, dtype: Dtype, sizes: list[int], bound: float) -> 
 def read_symbols(decoder: Decoder, chunk: Chunk) -> U64:
     """The symbols of a chunk's coded rows, shape (C, 32)."""
     escapes, long_escapes = decoder.escapes, decoder.long_escapes
-    symbols = decoder.rows(chunk.table, chunk.coded_rows)
+    symbols = decoder.rows(chunk.table, chunk.coded_rows, chunk.dry_rows)
     chunk.escapes, chunk.long_escapes = decoder.escapes - escapes, decoder.long_escapes - long_escapes
     return symbols

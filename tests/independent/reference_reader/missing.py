@@ -31,6 +31,26 @@ class Missing:
 
 def read_missing(source: Source, dtype: Dtype, m: int) -> Missing:
     """Take the side data of a chunk of m elements that has missing ones."""
+    missing, usual = read_head(source, m)
+    if usual:
+        need(dtype.exponent > 0, "NaN of what is no float")
+        missing.fill = ((2 << dtype.exponent) - 1) << (dtype.mantissa - 1)
+    else:
+        missing.fill = source.number(8 if dtype.bits == 64 else 4) & int(low_bits(dtype.bits))
+    read_places(source, missing)
+    return missing
+
+
+def read_masked(source: Source, places: int) -> Bits:
+    """Take a mask of marks (section 3.2); returns which of the words at so many places are not coded."""
+    missing, usual = read_head(source, places)
+    need(not usual, "NaN in a mask")
+    read_places(source, missing)
+    return missing.places
+
+
+def read_head(source: Source, m: int) -> tuple[Missing, bool]:
+    """Take the first 4 bytes; returns also whether the fill is the usual NaN."""
     fields = source.number(4)
     present, count, shift = fields & 4095, fields >> 16 & 4095, fields >> 28
     usual, inverted, edges, reserved = (bool(fields >> bit & 1) for bit in (12, 13, 14, 15))
@@ -38,18 +58,18 @@ def read_missing(source: Source, dtype: Dtype, m: int) -> Missing:
     need(count <= m, "number of marks")
     need(shift <= 11 or shift == BITS, "low bits of the marks")
     need(not reserved, "reserved bit")
-    if usual:
-        need(dtype.exponent > 0, "NaN of what is no float")
-        fill = ((2 << dtype.exponent) - 1) << (dtype.mantissa - 1)
+    return Missing(m, present, inverted, edges, count, shift, 0, np.zeros(m, bool)), usual
+
+
+def read_places(source: Source, missing: Missing) -> None:
+    """Take the marks."""
+    m = missing.m
+    if missing.shift == BITS:
+        missing.places = read_bits(source, m)
     else:
-        fill = source.number(8 if dtype.bits == 64 else 4) & int(low_bits(dtype.bits))
-    if shift == BITS:
-        places = read_bits(source, m)
-    else:
-        marked = read_marks(source, m, count, shift) if count else np.zeros(m, bool)
-        places = (np.cumsum(marked) % 2 == 1 if edges else marked) ^ inverted
-    need(m - int(places.sum()) == present, "number of present elements")
-    return Missing(m, present, inverted, edges, count, shift, fill, places)
+        marked = read_marks(source, m, missing.count, missing.shift) if missing.count else missing.places
+        missing.places = (np.cumsum(marked) % 2 == 1 if missing.edges else marked) ^ missing.inverted
+    need(m - int(missing.places.sum()) == missing.present, "number of present elements")
 
 
 def read_bits(source: Source, count: int) -> Bits:

@@ -81,13 +81,13 @@ class Decoder:
         self.position -= count
         return self.words[self.position : self.position + count]
 
-    def row(self, t: Table) -> U64:
-        """The symbols of the next row, shape (32,)."""
+    def row(self, t: Table, dry: bool = False) -> U64:
+        """The symbols of the next row, shape (32,); `dry`: its states take no words."""
         slot = (self.x & np.uint64(2047)).astype(np.intp)
         symbol = t.symbol[slot]
         x = t.frequency[symbol] * (self.x >> np.uint64(11)) + t.rank[slot]
         low = x < 1 << 16
-        if low.any():
+        if low.any() and not dry:
             x[low] = x[low] << np.uint64(16) | self.take(int(low.sum()))
         self.x = x
         value = symbol.astype(np.uint64)
@@ -108,15 +108,20 @@ class Decoder:
                 rest[long] = rest[long] << np.uint64(16) | self.take(len(long))
         return rest
 
-    def rows(self, index: int, count: int) -> U64:
-        """The next `count` rows, coded with table `index`, shape (count, 32)."""
+    def rows(self, index: int, count: int, dry: int = 0) -> U64:
+        """The next `count` rows, coded with table `index`, shape (count, 32); the last `dry` of them are dry."""
         out = np.zeros((count, LANES), np.uint64)
         for r in range(count):
-            out[r] = self.row(table(index))
+            if r == count - dry:
+                self.x = self.x - np.uint64(1 << 16) & np.uint64(0xFFFFFFFF)
+            out[r] = self.row(table(index), r >= count - dry)
         return out
 
-    def end(self, carrying: bool) -> U64:
+    def end(self, carrying: bool, dry: bool) -> U64:
         """Section 4.3: check the end; returns the two bits that each of the last 8 rows' words carry, shape (8, 32)."""
+        if dry:
+            need(bool((self.x == 1).all()), "final states")
+            self.x = self.x + np.uint64(0xFFFF)
         need(bool(((self.x >> np.uint64(16)) == 1).all()), "final states")
         need(self.position <= 1 and not self.words[: self.position].any(), "words left over")
         need(carrying or not (self.x & np.uint64(0xFFFF)).any(), "low bits of the final states")
