@@ -231,7 +231,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     const uint64_t packed = packed_bits();
     if (context_.fast) return packed;
     const EntropyChoice choice = choose_entropy();
-    if (choice.bits + states_bytes * 8 / chunks_ >= packed) return packed;
+    // What states cost, and what they take, is a matter of all chunks.
+    if (choice.bits + choice.in_states + (states_bytes * 8 - choice.in_states) / chunks_ >= packed) return packed;
     head_.coder = Coder::entropy;
     head_.shift = choice.shift;
     head_.table = choice.table;
@@ -249,7 +250,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
 
   struct EntropyChoice {
     int shift, table;
-    uint64_t bits;  // as estimated from the sample
+    uint64_t bits;       // as estimated from the sample
+    uint64_t in_states;  // others, which the group's initial states take
   };
 
   ARRCOMP_PART EntropyChoice choose_entropy() const {
@@ -257,7 +259,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     int shift = exponent ? exponent_shift_ : 0;
     const Sample<Word> sample = words_.sample(coded_rows_, T::width > 16 ? shift : 0);
     if (!exponent) shift = choose_shift(sample, T::word_bits);
-    EntropyChoice best{shift, 0, ~uint64_t{0}};
+    EntropyChoice best{shift, 0, ~uint64_t{0}, 0};
     for (;;) {
       const EntropyChoice choice = entropy_choice(sample, shift);
       if (choice.bits < best.bits) best = choice;
@@ -271,12 +273,12 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     const Features features = gather_features(sample, shift - sample.taken_off, tables.knots);
     const TableCost cost = cheapest_table(tables, features);
     const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
-    const uint64_t bits = values * cost.bits_256 / (256 * features.samples);
-    return {shift, cost.table, values * shift + bits - bits_of_states(shift, bits)};
+    const uint64_t bits = values * cost.bits_256 / (256 * features.samples), in_states = bits_in_states(shift, bits);
+    return {shift, cost.table, values * shift + bits - in_states, in_states};
   }
 
   // Of `bits` of symbols, above k raw ones, those that the group's initial states take.
-  ARRCOMP_METHOD uint64_t bits_of_states(int k, uint64_t bits) const {
+  ARRCOMP_METHOD uint64_t bits_in_states(int k, uint64_t bits) const {
     if (has_states_) return 0;
     if (k >= carried_bits && can_carry()) return carried_rows * carried_bits * lanes_per_row;
     constexpr uint64_t most = 14 * lanes_per_row;  // about what dry rows leave
