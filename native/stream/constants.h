@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "inline.h"
+
 namespace arrcomp {
 
 constexpr int lanes_per_row = 32;
@@ -30,7 +32,7 @@ constexpr int carried_bits = 2;
 // Rows after which states give no words away: as many as a chunk's head stands for.
 constexpr int most_dry = 56;
 constexpr uint32_t first_dry_state = 1;
-constexpr int dry_rows_of(int dry) { return dry <= 32 ? dry : 4 * dry - 96; }
+ARRCOMP_SHARED constexpr int dry_rows_of(int dry) { return dry <= 32 ? dry : 4 * dry - 96; }
 
 constexpr int least_missing = 4;  // fewer equal elements are not left out of a chunk
 constexpr int max_mark_shift = 11;
