@@ -46,8 +46,6 @@ struct EncodeContext {
 
 template <class T, int chunk_limit>
 class ChunkValues {
-  static constexpr uint32_t least_marks_gain = 256;  // bits
-
  protected:
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
@@ -581,11 +579,13 @@ class ChunkValues {
     return few_zeros ? 0 : zero_shift_cost(words_.sample(rows_));
   }
 
-  // Marks instead of a bit for each place, where they are shorter.
+  // Marks instead of a bit for each place, where they are so much shorter that their time pays. Words of floats are long.
   ARRCOMP_METHOD void choose_marks() {
+    const uint32_t least_gain = head_.transform == Transform::exponent ? 1024 : 256;  // bits
     mark_masked(&memory_.missing, memory_.coded, live_, rows_);
-    if (memory_.missing.bits + least_marks_gain < bits_of_row_masks()) head_.mask = MaskKind::marks;
+    if (memory_.missing.bits + least_gain < bits_of_row_masks()) head_.mask = MaskKind::marks;
   }
+
   // Leaves only the coded words, in full rows.
   ARRCOMP_PART void compact() {
     const bool by_value = head_.mask == MaskKind::values, exponent = head_.transform == Transform::exponent;
