@@ -160,8 +160,9 @@ class WayTrial {
 
   ReferenceWay best() {
     const uint64_t most = ~uint64_t{0};
-    return shortest_way(bytes_of_samples(ReferenceWay::plain), bytes_of_samples(ReferenceWay::difference),
-                        delta_.bound != 0 ? most : bytes_of_samples(ReferenceWay::exclusive_or));
+    return WaySamples(delta_.count)
+        .shortest(bytes_of_samples(ReferenceWay::plain), bytes_of_samples(ReferenceWay::difference),
+                  delta_.bound != 0 ? most : bytes_of_samples(ReferenceWay::exclusive_or));
   }
 
  private:

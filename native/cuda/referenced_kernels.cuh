@@ -172,7 +172,7 @@ __global__ void decide_way(const __grid_constant__ ReferenceArguments a) {
         if (Rows::are_bits || w < 2) bytes[w] += state.sample_bytes[s][w];
       bytes[1] += WaySamples::exact_bytes(job.element, state.sample_counts[s].exact);
     }
-    way = shortest_way(bytes[0], bytes[1], Rows::are_bits ? bytes[2] : ~uint64_t{0});
+    way = samples.shortest(bytes[0], bytes[1], Rows::are_bits ? bytes[2] : ~uint64_t{0});
   }
   state.has_codes = way != ReferenceWay::plain;
   if (!state.has_codes) return;

@@ -71,13 +71,16 @@ struct WaySamples {
   ARRCOMP_SHARED static uint64_t exact_bytes(const Element& element, uint64_t exact) {
     return exact * (element.width / 8 + 2);
   }
-};
 
-// The first of the shortest ways; `bytes` of each.
-ARRCOMP_SHARED ReferenceWay shortest_way(uint64_t plain, uint64_t difference, uint64_t exclusive_or) {
-  if (difference <= exclusive_or && difference <= plain) return ReferenceWay::difference;
-  return exclusive_or <= plain ? ReferenceWay::exclusive_or : ReferenceWay::plain;
-}
+  // The first of the shortest ways, which take so many bytes. Of samples with few codes most is side data, which differs
+  // by chance: differences may take a little more.
+  ARRCOMP_SHARED ReferenceWay shortest(uint64_t plain, uint64_t difference, uint64_t exclusive_or) const {
+    const uint64_t chance = 8 * number;
+    const bool differs = difference <= plain && (difference <= exclusive_or || difference - exclusive_or <= chance);
+    if (differs) return ReferenceWay::difference;
+    return exclusive_or <= plain ? ReferenceWay::exclusive_or : ReferenceWay::plain;
+  }
+};
 
 // How a list of so many elements is cut.
 ARRCOMP_SHARED constexpr Plan make_list_plan(const Element& element, uint64_t count) {
