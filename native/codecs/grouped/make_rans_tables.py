@@ -28,6 +28,7 @@ COST_UNIT = 4096  # costs are in 1/4096 bit
 MOST_SAMPLES = 1024
 STRAYS = 0.01  # share of symbols anywhere above STRAY_ABOVE in the models' contaminated twins
 STRAY_ABOVE = 9
+STRETCHES = (1.05, 1.2, 1.5)  # how much further the models' wider twins reach
 
 
 class Kind(NamedTuple):
@@ -145,9 +146,23 @@ def hats(knots: tuple[int, ...]) -> Array:
 
 
 def with_strays(models: Array) -> Array:
-    """The models, and each once more with a few high symbols, so that costs tell what a table's limit makes of them."""
+    """The models with a few high symbols, so that costs tell what a table's limit makes of them."""
     high = np.arange(SYMBOLS) > STRAY_ABOVE
-    return np.concatenate([models, (1 - STRAYS) * models + STRAYS * high / high.sum()])
+    return (1 - STRAYS) * models + STRAYS * high / high.sum()
+
+
+def stretched(models: Array, stretch: float) -> Array:
+    """The models, so much wider, so that costs tell what a table makes of values just beyond its own."""
+    below = np.pad(np.cumsum(models, axis=1), ((0, 0), (1, 0)))
+    places = np.arange(SYMBOLS + 1)
+    wider = np.array([np.diff(np.interp(places / stretch, places, row)) for row in below])
+    wider[:, -1] += 1 - wider.sum(axis=1)
+    return wider
+
+
+def with_twins(models: Array) -> Array:
+    """What data of the models may look like."""
+    return np.concatenate([with_strays(models), *(stretched(models, stretch) for stretch in STRETCHES)])
 
 
 def fit(own: Array, models: Array, least: Array, basis: Array) -> Array:
@@ -182,7 +197,7 @@ def to_features(values: Array, knots: tuple[int, ...]) -> list[int]:
 def linear_costs(models: Array, frequencies: list[list[int]], knots: tuple[int, ...]) -> Integers:
     """Coefficients of all tables, [9, tables]: row 0 for the number of samples, the others for the knots' features."""
     lengths = np.array([code_lengths(f) for f in frequencies])
-    basis, all_models = hats(knots), with_strays(models)
+    basis, all_models = hats(knots), with_twins(models)
     least = (all_models @ lengths.T).min(axis=1)
     costs = np.array([to_features(fit(own, all_models, least, basis), knots) for own in lengths], dtype=np.int64).T
     features = np.minimum.outer(np.arange(SYMBOLS), knots)
