@@ -1,6 +1,7 @@
 // The hash of a reference: 32 chains of 64 bits a block, whose ends are mixed and added up (FORMAT.md, section 10.4).
 #pragma once
 #include "codecs/element_types.h"
+#include "codecs/referenced/ahead.h"
 #include "stream/reference.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -23,7 +24,10 @@ class BlockHash {
     const uint64_t begin = block * hash_block_bytes, left = size - begin;
     const uint64_t own = left < hash_block_bytes ? left : hash_block_bytes, whole = own / row_bytes * row_bytes;
     BlockHash hash;
-    for (uint64_t at = 0; at < whole; at += row_bytes) hash.add(load_row_of_words(bytes + begin + at));
+    for (uint64_t at = 0; at < whole; at += row_bytes) {
+      fetch_ahead<row_bytes>(bytes + begin + at);
+      hash.add(load_row_of_words(bytes + begin + at));
+    }
     if (whole < own) hash.add(part_of_row(bytes + begin + whole, own - whole, row));
     return hash.sum(block);
   }

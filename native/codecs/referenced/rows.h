@@ -1,5 +1,6 @@
 // Rows of elements beside those of their reference: codes are counted, made, listed and applied (FORMAT.md, section 10).
 #pragma once
+#include "codecs/referenced/ahead.h"
 #include "codecs/referenced/delta.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -73,6 +74,7 @@ class DeltaRows {
 
   ARRCOMP_PART void count(uint64_t first, uint64_t elements, DeltaCounts& counts) const {
     for_each_row(first, elements, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+      fetch_ahead_of(job_.source, i);
       Mask exact;
       add_to(counts, code(i, n, exact), exact, n);
     });
@@ -91,6 +93,7 @@ class DeltaRows {
   ARRCOMP_PART void codes_and_count(uint64_t first, uint64_t elements, void* codes, DeltaCounts& counts) const {
     auto* const out = static_cast<Stored*>(codes);
     for_each_row(first, elements, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+      fetch_ahead_of(job_.source, i);
       Mask exact;
       const Word own = code(i, n, exact);
       add_to(counts, own, exact, n);
@@ -109,6 +112,8 @@ class DeltaRows {
                                                          static_cast<typename T::storage*>(lists.exact));
     const bool is_signed = delta_.is_signed(), lists_codes = lists.places != nullptr;
     for_each_row(first, elements, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+      fetch_ahead_of(job_.source, i);
+      fetch_ahead_of(job_.reference, i);
       Mask exact;
       const Mask own = first_lanes(n);
       const Word x = code(i, n, exact);
@@ -179,6 +184,12 @@ class DeltaRows {
   }
 
  private:
+  // The reference needs none where it has just been hashed.
+  ARRCOMP_METHOD static void fetch_ahead_of(const void* array, uint64_t row) {
+    constexpr int row_bytes = lanes_per_row * sizeof(typename T::storage);
+    fetch_ahead<row_bytes>(element_pointer<T>(array, row));
+  }
+
   ARRCOMP_METHOD Word code(uint64_t i, int n, Mask& exact) const {
     return delta_.code(load_elements<T>(job_.source, i, n), load_elements<T>(job_.reference, i, n), exact);
   }
