@@ -74,15 +74,28 @@ class LogarithmSum {
   ARRCOMP_METHOD void add(Real x, int n = lanes_per_row) {
     x = first_lanes(x, n, 1);
     if constexpr (exact) x = normal(x);
-    const Word bits = as_bits(x);
-    least_ = min(least_, bits);
-    exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
-    // Two products in turn, as one of 128 factors could overflow. Zeros are factors of 1.
-    const Real product = before_ * real_of_bits(masked_or<Layout::mantissa, Layout::one>(bits));
+    add_exponents(x, n);
+    const Real product = before_ * mantissa(x);
     before_ = last_;
     last_ = product;
+  }
+
+  // The same in two loops. Both products are named here: what a compiler copies from one to the other goes through memory.
+  ARRCOMP_METHOD void add_exponents(Real x, int n) {
+    const Word bits = as_bits(first_lanes(x, n, 1));
+    least_ = min(least_, bits);
+    exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
     ++rows_;
     missing_ += lanes_per_row - n;
+  }
+  ARRCOMP_METHOD void multiply(Real x, int n, bool& is_odd) {
+    const Real factor = mantissa(first_lanes(x, n, 1));
+    if (is_odd) {
+      last_ = last_ * factor;
+    } else {
+      before_ = before_ * factor;
+    }
+    is_odd = !is_odd;
   }
 
   // Whether there were zeros or subnormal numbers. Rows are then to be counted.
@@ -105,6 +118,11 @@ class LogarithmSum {
   }
 
  private:
+  // Two products in turn, as one of 128 factors could overflow. Zeros are factors of 1.
+  ARRCOMP_METHOD static Real mantissa(Real x) {
+    return real_of_bits(masked_or<Layout::mantissa, Layout::one>(as_bits(x)));
+  }
+
   // Subnormal numbers are multiplied by 2^64.
   ARRCOMP_METHOD Real normal(Real x) {
     const Word bits = as_bits(x);
@@ -133,16 +151,25 @@ ARRCOMP_APART LogarithmSum<Real> with_tiny(const Values& values, LogarithmSum<Re
   return again;
 }
 
-// With the largest magnitude, in one pass.
+// With the largest magnitude: in one pass, or in two where registers do not hold all that one adds to.
 template <class Real, class Values>
 ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Values& values) {
+  constexpr bool in_two = rows_at_once > 1 && rows_side_by_side == 1;
   LogarithmSum<Real> logarithms;
   auto largest_bits = as_bits(splat<Real>(0));
   values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {  // counted as: logarithms
     const Real magnitude = abs(x);
     largest_bits = max(largest_bits, as_bits(magnitude));
-    logarithms.add(magnitude, n);
+    if constexpr (in_two) {
+      logarithms.add_exponents(magnitude, n);
+    } else {
+      logarithms.add(magnitude, n);
+    }
   });
+  if constexpr (in_two) {
+    bool is_odd = false;
+    values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA { logarithms.multiply(abs(x), n, is_odd); });
+  }
   BucketStatistics s = BucketStatistics::none();
   const auto largest = largest_magnitude_of(real_of_bits(largest_bits));
   s.finite = is_finite_magnitude(largest);

@@ -112,7 +112,7 @@ class SqueezedCells {
     behind_ = (1u << Cells::code_shift) - 1;
     lowest_ = 1u << (Cells::code_shift - 1);
     normal_ = 2u << Cells::point;
-    nothing_ = (33u << Cells::point) + (1u << (Cells::code_shift - 2));
+    nothing_ = 1u << (Cells::code_shift - 1);
     const F32 factor = splat<F32>(of_exponents_);
     store(terms_[0], as_bits(near_sum(load(squeeze_cells.terms[0]), factor, added)));
     ARRCOMP_UNROLL for (int k = 1; k < Cells::powers; ++k)
@@ -131,7 +131,7 @@ class SqueezedCells {
 
   // In the highest byte codes, with signs: anything where the margins become those of a row in doubt.
   ARRCOMP_METHOD U32 find(F32 x, Margins& margins) const {
-    return merged<1u << 31>(as_bits(x), magnitude_of(x, margins));
+    return (as_bits(x) & splat<U32>(Layout::sign)) | magnitude_of(x, margins);
   }
 
  private:
@@ -139,19 +139,19 @@ class SqueezedCells {
   using Layout = RealLayout<F32>;
 
   // Of a code: how far behind the border below it u is, and how far above that of 0. Numbers below 0 are, as words, above
-  // all others. What becomes 0 has the middle of a code of which the lowest 7 bits are 0.
+  // all others. What becomes 0 has the middle of code 0.
   ARRCOMP_METHOD U32 magnitude_of(F32 x, Margins& margins) const {
     const U32 cell = as_bits(x) >> (Cells::cells == 16 ? 19 : 20);
     const F32 f = as_float(masked_or<Layout::mantissa, Layout::one>(as_bits(x)));
     F32 own = entry(terms_[Cells::powers - 1], cell);
     ARRCOMP_UNROLL for (int k = Cells::powers - 2; k >= 0; --k) own = near_sum(f, own, entry(terms_[k], cell));
     const F32 u = near_sum(exponents(x), splat<F32>(of_exponents_), own), above = u - splat<F32>(least_);
-    const U32 fixed = select(le(splat<F32>(0), above), to_int(max(splat<F32>(lowest_), u)), splat<U32>(nothing_));
+    const U32 fixed = to_int(max(splat<F32>(lowest_), u));
     const U32 quarter = fixed >> Cells::code_shift;
-    const Mask is_subnormal = lt(fixed, splat<U32>(normal_));
+    const Mask is_subnormal = lt(u, splat<F32>(normal_));
     const U32 offset = select(is_subnormal, lookup<Cells::cells>(squeeze_cells.subnormal, quarter),
                               lookup<Cells::cells>(squeeze_cells.normal, quarter));
-    const U32 moved = fixed + offset;
+    const U32 moved = select(le(splat<F32>(0), above), fixed + offset, splat<U32>(nothing_));
     margins.behind = min(margins.behind, moved & splat<U32>(behind_));
     margins.above_least = min(margins.above_least, as_bits(above));
     return moved;
@@ -165,8 +165,8 @@ class SqueezedCells {
   alignas(64) uint32_t terms_[Cells::powers][lanes_per_row];
   float of_exponents_;
   float least_, least_doubt_;  // what lies below becomes 0
-  float lowest_;               // the middle of the first quarter, in place of all below
-  uint32_t border_doubt_, behind_, normal_, nothing_;
+  float lowest_, normal_;      // the middle of the first quarter, in place of all below; the first normal number
+  uint32_t border_doubt_, behind_, nothing_;
   int bucket_ = -1;
 };
 
