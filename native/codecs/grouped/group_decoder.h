@@ -131,9 +131,10 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     const int rows = chunk_.rows;
     chunk_.masked = layout_.missing;
     failed_ = !read_masks(chunk_.missing, in_device_memory(chunk_.marks), rows * lanes_per_row, layout_.missing);
+    if (failed_) return false;
     int coded = 0;
     for (int r = 0; r < rows; ++r) coded += count(mask(chunk_.lanes_of(r)));
-    failed_ = failed_ || coded != chunk_.missing.present;
+    failed_ = coded != chunk_.missing.present;
     return !failed_;
   }
 
