@@ -6,14 +6,25 @@
 
 namespace arrcomp::cuda {
 
+// The most of `amount(boxes, elements of a box)` that trials of an array of so many elements take, whatever its axes.
+template <class Amount>
+uint64_t most_of_trials(uint64_t count, const Amount& amount) {
+  const uint64_t of_whole = count <= Trial::small_plane ? amount(uint64_t{1}, count) : 0;
+  if (count <= Trial::small_array) return of_whole;
+  return std::max(of_whole, amount(uint64_t{Trial::most_boxes}, Trial::most_elements(count)));
+}
+
 // The groups that an encoder works on at a time, at most: of the array, of boxes, and of codes.
 struct PredictedGroups {
   uint64_t elements, codes;
 
   PredictedGroups(const Element& element, uint64_t count) {
-    const uint64_t box = Trial::most_elements(count);
-    elements = std::max(make_plan(element, count).groups, most_trials * make_plan(element, box, 1).groups);
-    codes = std::max(make_codes_plan(element, count).groups, most_trials * make_codes_plan(element, box).groups);
+    elements = std::max(make_plan(element, count).groups, most_of_trials(count, [&](uint64_t boxes, uint64_t box) {
+                          return boxes * max_candidates * make_plan(element, box, 1).groups;
+                        }));
+    codes = std::max(make_codes_plan(element, count).groups, most_of_trials(count, [&](uint64_t boxes, uint64_t box) {
+                       return boxes * max_candidates * make_codes_plan(element, box).groups;
+                     }));
   }
 };
 
@@ -22,15 +33,16 @@ struct PredictedScratch {
   uint64_t arrays, state, predicted, entries, work, memory;
 
   PredictedScratch(const Element& element, uint64_t count) {
-    const uint64_t box = Trial::most_elements(count);
     const PredictedGroups groups(element, count);
     arrays = 256;
     state = after(arrays, (1 + Trial::most_boxes + most_trials) * sizeof(EncodeArray));
     predicted = after(state, sizeof(PredictionState));
     entries = after(predicted, (1 + most_trials) * sizeof(PredictedArray));
     work = after(entries, std::max(groups.elements, groups.codes) * sizeof(uint64_t));
-    const uint64_t trials = Trial::most_boxes * (cut_bytes(element, box) + coded_bytes(element, box)) +
-                            most_trials * of_box(element, box).bytes();
+    const uint64_t trials = most_of_trials(count, [&](uint64_t boxes, uint64_t box) {
+      return boxes *
+             (cut_bytes(element, box) + coded_bytes(element, box) + max_candidates * of_box(element, box).bytes());
+    });
     memory = after(work, std::max(trials, of_array(element, count).bytes()));
   }
 

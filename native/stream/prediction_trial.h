@@ -49,19 +49,20 @@ ARRCOMP_SHARED Prediction on_axes(const Prediction& prediction, const Axes& axes
 class Trial {
  public:
   static constexpr int most_boxes = 4;
+  static constexpr uint64_t small_array = 1 << 16;  // elements: all of it is tried
+  static constexpr uint64_t small_plane = 1 << 19;  // the same with two axes: boxes show little of a plane
 
   Trial(const Element& element, const Axes& axes, bool must_predict) : must_predict_(must_predict), axes_(axes) {
     const uint64_t elements = axes.count();
-    is_whole_ = elements <= small_array;
+    is_whole_ = elements <= (is_plane(axes) ? small_plane : small_array);
     boxes_ = is_whole_ ? 1 : most_boxes;
-    box_ = axes_of_box(axes, most_elements(elements));
+    box_ = is_whole_ ? axes : axes_of_box(axes, most_elements(elements));
     capacity_ = capacity_of_groups(element, box_.count()) + sizeof(PredictedHeader) + sizeof(Step) * max_steps;
     for (const bool wide : {false, true}) spared_states_[wide] = spared_states(element, elements, wide);
   }
 
-  // Of a box of an array of so many elements.
+  // Of a box of an array of so many elements, where not all of it is tried.
   static uint64_t most_elements(uint64_t elements) {
-    if (elements <= small_array) return elements;
     const uint64_t part = elements / tried_part / most_boxes;
     return part < least_box ? least_box : part > largest_box ? largest_box : part;
   }
@@ -104,9 +105,10 @@ class Trial {
 
  private:
   static constexpr uint64_t least_gain = 32;                             // bytes of a box
-  static constexpr uint64_t small_array = 1 << 16;                       // elements: all of it is tried
   static constexpr uint64_t least_box = 1 << 14, largest_box = 1 << 16;  // elements
   static constexpr uint64_t tried_part = 32;                             // of all elements, in all boxes
+
+  static bool is_plane(const Axes& axes) { return axes.sizes[max_axes - 2] > 1 && axes.sizes[0] * axes.sizes[1] == 1; }
 
   // More chunks of the whole array share the coder's states than a box has.
   uint64_t spared_states(const Element& element, uint64_t elements, bool wide) const {

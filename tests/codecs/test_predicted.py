@@ -405,6 +405,24 @@ def test_auto_costs_little_where_prediction_is_of_no_use(name: str, kind: str, s
         assert nbytes_of(x, dataclasses.replace(codec, predictor="auto")) <= 1.03 * nbytes_of(x, codec) + configured
 
 
+def layers() -> Array:
+    """Layers of ground with wavy borders: shape (520, 780)."""
+    rng = np.random.default_rng(0)
+    x, y = np.arange(780) / 780, np.arange(520)[:, None]
+    speeds = np.full((520, 780), 1500.0)
+    for depth in np.sort(rng.random(12)) * 520:
+        wave = 8 * np.sin(2 * np.pi * (x * rng.integers(1, 3) + rng.random()))
+        speeds += (y > depth + wave) * rng.uniform(50, 200)
+    return speeds.astype(np.float32)
+
+
+@pytest.mark.parametrize("bound", [5.0, 30.0])
+def test_auto_takes_the_shortest_way_of_a_plane(bound: float) -> None:
+    ways = {way: nbytes_of(layers(), ErrorBounded(abs=bound, predictor=way)) for way in (None, *PREDICTORS)}
+    auto = ways.pop("auto")
+    assert auto <= 1.03 * min(ways.values()), ways
+
+
 def _payload(stream: bytes) -> bytes:
     start, end = checks.payload_span(stream)
     return stream[start:end]

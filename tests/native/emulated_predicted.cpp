@@ -242,6 +242,7 @@ int main(int, char** arguments) {
   }
   check_large(comparison, dtypes[0], {{1, 41, 43, 47}}, 1e-2);
   check_large(comparison, dtypes[3], {{3, 7, 61, 59}}, 0);
+  check_large(comparison, dtypes[0], {{1, 1, 263, 271}}, 1e-3);  // all of it is tried
   check_launches(comparison);
   return comparison.finish() ? 0 : 1;
 }
