@@ -78,6 +78,11 @@ auto visit_element(const Element& element, Visitor visit) {
   }
 }
 
+// Asks for the lines of so many bytes from `p` on, which are read soon or are none.
+ARRCOMP_INLINE void prefetch_bytes(const void* p, int bytes) {
+  for (int at = 0; at < bytes; at += 64) prefetch(static_cast<const uint8_t*>(p) + at);
+}
+
 template <class T>
 ARRCOMP_INLINE const typename T::storage* element_pointer(const void* array, uint64_t index) {
   return reinterpret_cast<const typename T::storage*>(static_cast<const uint8_t*>(array) +

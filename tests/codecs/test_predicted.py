@@ -418,7 +418,8 @@ def layers() -> Array:
 
 @pytest.mark.parametrize("bound", [5.0, 30.0])
 def test_auto_takes_the_shortest_way_of_a_plane(bound: float) -> None:
-    ways = {way: nbytes_of(layers(), ErrorBounded(abs=bound, predictor=way)) for way in (None, *PREDICTORS)}
+    x = layers()
+    ways = {way: nbytes_of(x, ErrorBounded(abs=bound, predictor=way)) for way in (None, *PREDICTORS)}
     auto = ways.pop("auto")
     assert auto <= 1.03 * min(ways.values()), ways
 

@@ -164,8 +164,7 @@ class BucketChunk {
   // The next chunk, which its statistics read first. Where there are none, a processor's own prefetching is faster.
   ARRCOMP_METHOD void prefetch_block(const void* elements, int row) const {
     const uint64_t next = static_cast<uint64_t>(row) * lanes_per_row + chunk_size;
-    const uint8_t* const ahead = element_at(plan_.element, elements, next);
-    for (uint64_t line = 0; line < rows_of_block * lanes_per_row * sizeof(Scalar); line += 64) prefetch(ahead + line);
+    prefetch_bytes(element_at(plan_.element, elements, next), rows_of_block * lanes_per_row * sizeof(Scalar));
   }
 
   // Rows [r, r + 4), as many as there are.

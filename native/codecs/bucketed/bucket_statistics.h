@@ -74,20 +74,14 @@ class LogarithmSum {
   ARRCOMP_METHOD void add(Real x, int n = lanes_per_row) {
     x = first_lanes(x, n, 1);
     if constexpr (exact) x = normal(x);
-    add_exponents(x, n);
+    sum_exponents(x, n);
     const Real product = before_ * mantissa(x);
     before_ = last_;
     last_ = product;
   }
 
   // The same in two loops. Both products are named here: what a compiler copies from one to the other goes through memory.
-  ARRCOMP_METHOD void add_exponents(Real x, int n) {
-    const Word bits = as_bits(first_lanes(x, n, 1));
-    least_ = min(least_, bits);
-    exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
-    ++rows_;
-    missing_ += lanes_per_row - n;
-  }
+  ARRCOMP_METHOD void add_exponents(Real x, int n) { sum_exponents(first_lanes(x, n, 1), n); }
   ARRCOMP_METHOD void multiply(Real x, int n, bool& is_odd) {
     const Real factor = mantissa(first_lanes(x, n, 1));
     if (is_odd) {
@@ -118,6 +112,15 @@ class LogarithmSum {
   }
 
  private:
+  // Of a row with factors of 1 behind its first n lanes.
+  ARRCOMP_METHOD void sum_exponents(Real x, int n) {
+    const Word bits = as_bits(x);
+    least_ = min(least_, bits);
+    exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
+    ++rows_;
+    missing_ += lanes_per_row - n;
+  }
+
   // Two products in turn, as one of 128 factors could overflow. Zeros are factors of 1.
   ARRCOMP_METHOD static Real mantissa(Real x) {
     return real_of_bits(masked_or<Layout::mantissa, Layout::one>(as_bits(x)));

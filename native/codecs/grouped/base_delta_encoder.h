@@ -99,9 +99,8 @@ class BaseDeltaEncoder {
 
   ARRCOMP_METHOD Word elements_of(int row) const {
     const int left = count_ - row * lanes_per_row;
-    const auto* ahead = reinterpret_cast<const uint8_t*>(
-        element_pointer<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row + chunk_size));
-    for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(ahead + line);
+    const auto* ahead = element_pointer<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row + chunk_size);
+    prefetch_bytes(ahead, lanes_per_row * T::width / 8);
     return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row,
                             left < lanes_per_row ? left : lanes_per_row);
   }

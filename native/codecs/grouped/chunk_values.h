@@ -442,8 +442,7 @@ class ChunkValues {
     int nonzero = 0;  // of the tile, as registers
     uint64_t live = 0;
     for (int r = first; r < end; ++r) {
-      const auto* next = reinterpret_cast<const uint8_t*>(next_ + r * lanes_per_row);
-      for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(next + line);
+      prefetch_bytes(next_ + r * lanes_per_row, lanes_per_row * T::width / 8);
       Mask failed;
       const Word x = final_value(r, failed);
       if constexpr (T::quantizes && !keeps_rows)
@@ -582,8 +581,8 @@ class ChunkValues {
   // Marks instead of a bit for each place, where they are so much shorter that their time pays. Words of floats are long.
   ARRCOMP_METHOD void choose_marks() {
     const uint32_t least_gain = head_.transform == Transform::exponent ? 1024 : 256;  // bits
-    mark_masked(&memory_.missing, memory_.coded, live_, rows_);
-    if (memory_.missing.bits + least_gain < bits_of_row_masks()) head_.mask = MaskKind::marks;
+    const uint32_t bits = bits_of_row_masks(), below = bits > least_gain ? bits - least_gain : 0;
+    if (mark_masked(&memory_.missing, memory_.coded, live_, rows_, below)) head_.mask = MaskKind::marks;
   }
 
   // Leaves only the coded words, in full rows.

@@ -280,7 +280,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   // Of `bits` of symbols, above k raw ones, those that the group's initial states take.
   ARRCOMP_METHOD uint64_t bits_in_states(int k, uint64_t bits) const {
     if (has_states_) return 0;
-    if (k >= carried_bits && can_carry()) return carried_rows * carried_bits * lanes_per_row;
+    if (carries(k)) return carried_rows * carried_bits * lanes_per_row;
     constexpr uint64_t most = 14 * lanes_per_row;  // about what dry rows leave
     return head_.transform == Transform::exponent ? 0 : bits < most ? bits : most;
   }
@@ -378,12 +378,13 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole
   // tiles.
   ARRCOMP_METHOD bool can_carry() const { return !has_states_ && coded_rows_ % carried_rows == 0; }
+  // And has, with k low bits.
+  ARRCOMP_METHOD bool carries(int k) const { return k >= carried_bits && can_carry(); }
 
   // Where it has not, its last rows are coded without words, from states that are almost nothing. Exponents have no place
   // to say so.
   ARRCOMP_METHOD bool has_dry_rows() const {
-    const bool carries = can_carry() && head_.shift >= carried_bits;
-    return !has_states_ && !carries && head_.transform != Transform::exponent;
+    return !has_states_ && !carries(head_.shift) && head_.transform != Transform::exponent;
   }
 
   // As many of them as leave all states room; then the rest of a tile.
@@ -417,10 +418,9 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them.
   ARRCOMP_PART void write_low_bits() {
     const int k = head_.shift;
-    const bool carries = can_carry() && k >= carried_bits;
+    const int own_rows = carries(k) ? coded_rows_ - carried_rows : coded_rows_;
     if (!has_states_) states_ = splat<U32>(lowest_state);
     has_states_ = true;
-    const int own_rows = carries ? coded_rows_ - carried_rows : coded_rows_;
     BitWriter bits(side_);
     int r = 0;
     if constexpr (splits_words<Word>)

@@ -48,8 +48,8 @@ class Marking {
  public:
   ARRCOMP_METHOD Marking(const uint32_t* masks, int count) : masks_(masks), count_(count) {}
 
-  // The shortest way where `missing` are; `marks` gets the marks.
-  ARRCOMP_METHOD MissingHead mark(int missing, uint32_t* marks) const {
+  // The shortest way where `missing` are.
+  ARRCOMP_METHOD MissingHead shortest(int missing) const {
     const int present = count_ - missing, fewer = present < missing ? present : missing, edges = count_edges();
     MissingHead head{};
     head.present = present;
@@ -60,10 +60,19 @@ class Marking {
     if (head.shift == shift_of_bits) {
       head.edges = head.inverted = false;
       head.marks = 0;
-    } else if (head.marks > 0) {
-      list(head, marks);
     }
     return head;
+  }
+
+  // The marks of that way.
+  ARRCOMP_METHOD void list(const MissingHead& head, uint32_t* out) const {
+    if (head.marks == 0) return;
+    for (int r = 0; r < rows(); ++r) {
+      const uint32_t missing = masks_[r], present = ~missing & lanes_of(r);
+      const uint32_t own = head.edges ? edges_of(r) : head.inverted ? present : missing;
+      out = compress(out, lane_numbers() + splat<U32>(static_cast<uint32_t>(r * lanes_per_row)), mask(own));
+    }
+    sync();
   }
 
  private:
@@ -95,15 +104,6 @@ class Marking {
     return best_shift;
   }
 
-  ARRCOMP_METHOD void list(const MissingHead& head, uint32_t* out) const {
-    for (int r = 0; r < rows(); ++r) {
-      const uint32_t missing = masks_[r], present = ~missing & lanes_of(r);
-      const uint32_t own = head.edges ? edges_of(r) : head.inverted ? present : missing;
-      out = compress(out, lane_numbers() + splat<U32>(static_cast<uint32_t>(r * lanes_per_row)), mask(own));
-    }
-    sync();
-  }
-
   const uint32_t* masks_;
   int count_;
 };
@@ -124,7 +124,9 @@ class LeftOut {
     const int missing = find(fill);
     if (missing < least) return -1;
     gather_present();
-    const MissingHead head = Marking(memory_.masks, count_).mark(missing, memory_.marks);
+    const Marking marking(memory_.masks, count_);
+    const MissingHead head = marking.shortest(missing);
+    marking.list(head, memory_.marks);
     if (leader()) {
       memory_.head = head;
       memory_.fill = fill;
@@ -191,9 +193,10 @@ class LeftOut {
 };
 
 // Marks the words of a masked chunk that are not coded: those of dead blocks, and those that `coded` has not, of `rows`
-// rows.
+// rows. False, without marks, where these take not fewer bits than `below`.
 template <class Scalar>
-ARRCOMP_CALLED void mark_masked(MissingMemory<Scalar>* memory, const uint32_t* coded, uint64_t live, int rows) {
+ARRCOMP_CALLED bool mark_masked(MissingMemory<Scalar>* memory, const uint32_t* coded, uint64_t live, int rows,
+                                uint32_t below) {
   int missing = 0;
   sync();  // what was there before has been read
   for (int r = 0; r < rows; ++r) {
@@ -204,13 +207,18 @@ ARRCOMP_CALLED void mark_masked(MissingMemory<Scalar>* memory, const uint32_t* c
   }
   sync();
   const int positions = rows * lanes_per_row;
-  const MissingHead head = Marking(memory->masks, positions).mark(missing, memory->marks);
+  const Marking marking(memory->masks, positions);
+  const MissingHead head = marking.shortest(missing);
+  const uint32_t bits = bits_of_marks(head.marks, head.shift, positions);
+  if (bits >= below) return false;
+  marking.list(head, memory->marks);
   if (leader()) {
     memory->head = head;
-    memory->bits = bits_of_marks(head.marks, head.shift, positions);
+    memory->bits = bits;
     memory->count = positions;
   }
   sync();
+  return true;
 }
 
 // LeftOut::leave_out.
