@@ -21,8 +21,8 @@ chosen=("${@:2}")
 [ ${#chosen[@]} -gt 0 ] || chosen=("${names[@]}" header stream)
 
 has_fuzzer() {
-  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
-    clang++ -x c++ -fsanitize=fuzzer,address,undefined - -o /dev/null 2>/dev/null
+  clang++ -x c++ -fsanitize=fuzzer,address,undefined - -o /dev/null 2>/dev/null \
+    <<<'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
 }
 
 # The id of a codec; 0 for the readers of headers.
