@@ -13,7 +13,6 @@ import pytest
 
 import arrcomp
 from arrcomp import _core
-from ordinary import then_slow
 
 pytestmark = pytest.mark.arithmetic
 
@@ -135,8 +134,9 @@ def run_program(name: str, build: Build, options: Sequence[str], objects: Sequen
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-# The race detector checks the results, too, of kernels as GPUs since compute capability 8 have them.
-@pytest.mark.parametrize("build", then_slow([], ["sanitized"], ["optimized"]))
+# They take minutes, and the race detector checks the results too (of kernels as GPUs since compute capability 8 have).
+@pytest.mark.slow
+@pytest.mark.parametrize("build", BUILDS)
 def test_kernels_agree_with_the_cpu(
     name: str, build: str, generated: list[str], cpu_objects: list[Path], tmp_path: Path
 ) -> None:
