@@ -181,6 +181,7 @@ _ENCODING: tuple[Case, ...] = (
             Part("sample words", ("narrow words",)),
             Part("sample lengths"),
             Part("sample shifts"),
+            Part("sample evenness"),
             Part("low bits", needed={r"ST\.E$": 1}),
             *_SYMBOLS,
         ),

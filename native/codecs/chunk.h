@@ -34,10 +34,12 @@ struct ChunkHead {
   bool has_exceptions = false;
   bool has_missing = false;  // elements
   int shift = 0;             // low bits stored beside the entropy coder's symbols
-  int table = 0;
-  int drop = 0;  // trailing zeros of the mantissa that are not stored, of exponents
-  int dry = 0;   // stands for so many rows in which states take no words, of others
+  int table = 0;             // of the entropy coder, or tables_of_tiles
+  int drop = 0;              // trailing zeros of the mantissa that are not stored, of exponents
+  int dry = 0;               // stands for so many rows in which states take no words, of others
   uint64_t base = 0;
+
+  ARRCOMP_METHOD bool has_tables_of_tiles() const { return coder == Coder::entropy && table == tables_of_tiles; }
 
   ARRCOMP_PART uint8_t* write(uint8_t* out, int word_bits) const {
     const uint32_t mode = static_cast<uint32_t>(transform) | static_cast<uint32_t>(coder) << 2 |
@@ -82,7 +84,8 @@ struct ChunkHead {
 
  private:
   ARRCOMP_PART bool is_legal(const Element& element, int word_bits, bool may_quantize) const {
-    if (table >= table_count || shift > word_bits || (has_missing && mask == MaskKind::marks)) return false;
+    if (table >= table_count && !has_tables_of_tiles()) return false;
+    if (shift > word_bits || (has_missing && mask == MaskKind::marks)) return false;
     if (transform == Transform::exponent) return element.is_float() && has_base && drop <= element.mantissa_bits;
     return (dry == 0 || (coder == Coder::entropy && dry <= most_dry)) &&
            (transform == Transform::integer || (element.is_quantizable && may_quantize));

@@ -136,7 +136,7 @@ inline std::vector<CapacityTerm> capacity_terms(const Element& element) {
   // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
   // group, the coder's states and an entry of the directory with its padding.
   const uint64_t rounding = element.width == 8 ? 32 : 0;
-  const uint64_t chunk = round_up(4 + widths_bytes(rows_per_chunk) + rounding + states_bytes + 8, 8);
+  const uint64_t chunk = round_up(4 + bytes_of_tiles(rows_per_chunk) + rounding + states_bytes + 8, 8);
   return {{0, 0, 0, payload_header_bytes},
           {lanes_per_row, 1, 1, uint64_t{element.width} * lanes_per_row / 8},
           {chunk_size, 1, 1, chunk}};

@@ -8,7 +8,7 @@ namespace arrcomp {
 
 constexpr int lanes_per_row = 32;
 constexpr int rows_per_chunk = 128;
-constexpr int rows_per_tile = 8;   // one width of the packed coder
+constexpr int rows_per_tile = 8;   // one width of the packed coder, or one table
 constexpr int rows_per_block = 2;  // one bit of the block mask
 constexpr int chunk_size = lanes_per_row * rows_per_chunk;
 constexpr int tiles_per_chunk = rows_per_chunk / rows_per_tile;
@@ -25,6 +25,7 @@ constexpr uint32_t lowest_state = 1u << 16;
 constexpr int quantized_tables = 128;
 constexpr int exponent_tables = 64;
 constexpr int table_count = quantized_tables + exponent_tables;
+constexpr int tables_of_tiles = 255;  // stands for a table of each tile's own
 
 constexpr int carried_rows = 8;  // rows whose two lowest bits travel in the initial states
 constexpr int carried_bits = 2;

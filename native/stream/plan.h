@@ -16,13 +16,16 @@ ARRCOMP_SHARED constexpr uint32_t packed_bytes(uint32_t bits_per_lane) {
   return bits_per_lane / 32 * 128 + (rest == 0 ? 0 : rest <= 16 ? 64 : 128);
 }
 
-ARRCOMP_SHARED constexpr uint32_t widths_bytes(uint32_t rows) {
+ARRCOMP_SHARED constexpr int tiles_of(int rows) { return (rows + rows_per_tile - 1) / rows_per_tile; }
+
+// A byte for each tile: its width or its table.
+ARRCOMP_SHARED constexpr uint32_t bytes_of_tiles(uint32_t rows) {
   return static_cast<uint32_t>(round_up(ceil_div(rows, rows_per_tile), 4));
 }
 
 // A chunk stored raw: header, widths and all bits of its rows. No chunk gets larger.
 ARRCOMP_SHARED constexpr uint32_t raw_chunk_bytes(uint32_t rows, uint32_t width) {
-  return 4 + widths_bytes(rows) + packed_bytes(rows * width);
+  return 4 + bytes_of_tiles(rows) + packed_bytes(rows * width);
 }
 
 struct Plan {

@@ -62,6 +62,9 @@ struct Prediction {
     return bound * (1 - (element.width == 64 ? 0x1p-50 : 0x1p-20)) * (static_cast<double>(coarse_scale) / full_scale);
   }
 
+  // Whether coarse grids have smaller bounds than the last step.
+  ARRCOMP_SHARED bool has_scales() const { return steps > 0 && coarse_scale < step[steps - 1].scale; }
+
   // The grid before step `k` of decoding: every second value of each axis that later steps refine, again and again.
   ARRCOMP_SHARED Axes grid(int k) const {
     Axes grid = axes;

@@ -91,7 +91,10 @@ class Trial {
     if (length == 0) return capacity_;
     const bool has_states = length >= codes_offset(way.steps) + states_bytes;
     const uint64_t spared = has_states ? spared_states_[way.has_wide_groups] : 0;
-    const uint64_t once = is_whole_ ? 0 : codes_offset(way.steps) + spared;
+    if (is_whole_) return length;
+    // A box has more of the coarse grids than the array, where smaller bounds cost bytes.
+    const uint64_t coarse = way.has_scales() ? length / 128 : 0;
+    const uint64_t once = codes_offset(way.steps) + spared + coarse;
     return length - (once < length ? once : length);
   }
 

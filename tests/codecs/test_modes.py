@@ -26,6 +26,7 @@ EVERY_CHOICE = {
     *("predictor", "no predictor", "plain map", "zigzag map"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
     *("escapes", "long escapes", "carrying", "dry", "all dry", "neither", "one width", "widths", "raw", "wide words"),
+    *("one table", "tables of tiles"),
     *("no marks", "positions", "edges", "missing bits"),
     *("present positions", "missing first", "usual NaN", "other fill", "all missing"),
 }
@@ -43,6 +44,7 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
         yield "no signs" if chunk.plain else "signs"
     if chunk.coder == "entropy":
         yield "shift" if chunk.shift else "no shift"
+        yield "tables of tiles" if chunk.tables else "one table"
         yield "carrying" if chunk.carrying else "dry" if chunk.dry_rows else "neither"
         if chunk.dry_rows == chunk.coded_rows:
             yield "all dry"
@@ -84,8 +86,10 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
     clustered = sparse * (np.arange(n) // 512 % 4 == 0)
     smooth = np.cumsum(rng.normal(0, 1, n)).astype(np.float32)
     positive = np.abs(weights)
+    uneven = weights * (1 + np.arange(n) // 256 % 4)
+    many = weights, outliers, specials, sparse, clustered, smooth, positive, uneven
     for speed in ("default", "fast"):
-        for array in (weights, outliers, specials, sparse, clustered, smooth, positive, 300 + weights, 0 * weights):
+        for array in (*many, 300 + weights, 0 * weights):
             for bound in (1e-2, 1e-4, 1e-6):
                 yield array, ErrorBounded(abs=bound, speed=speed)
             yield array, Lossless(speed=speed)

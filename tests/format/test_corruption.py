@@ -86,7 +86,9 @@ def test_longer_payloads_with_a_matching_header_are_noticed(small: bytes) -> Non
         assert_refused(resized(small, small[start:end] + more))
 
 
-@pytest.mark.parametrize("name", ["entropy, shift, exceptions", "packed", "long escapes", "exponents"])
+@pytest.mark.parametrize(
+    "name", ["entropy, shift, exceptions", "packed", "long escapes", "tables of tiles", "exponents"]
+)
 def test_truncated_groups_with_a_matching_directory_never_crash(name: str) -> None:
     small = SMALL[name]()
     start, end = checks.payload_span(small)

@@ -59,6 +59,11 @@ def _sparse(dtype: Any) -> Array:
     return (100 * rng.normal(0, 1, 2000) * (rng.random(2000) < 0.1)).astype(dtype)
 
 
+def _uneven() -> Array:
+    """Tiles of other deviations."""
+    return weights(1100) * np.float32(2) ** (np.arange(1100) // 256 % 3 * 2)
+
+
 def _long_escapes() -> Array:
     array = np.random.default_rng(2).integers(0, 50, 1500)
     array[::301] = 1 << 44
@@ -167,6 +172,7 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "exponents": lambda: checks.stream_of(weights(500).astype(checks.numpy_dtype("bfloat16")), Lossless()),
     "sparse integers": lambda: checks.stream_of(_sparse(np.int16), Lossless()),
     "long escapes": lambda: checks.stream_of(_long_escapes(), Lossless()),
+    "tables of tiles": lambda: checks.stream_of(_uneven(), ErrorBounded(abs=1e-3)),
     "constant": lambda: checks.stream_of(np.full((3, 50), 7, np.int32), Lossless()),
     "many chunks": lambda: checks.stream_of(np.zeros(20 * 4096, np.uint8), Lossless()),
     "empty": lambda: checks.stream_of(np.zeros((2, 0), np.float16), Lossless()),

@@ -152,32 +152,54 @@ ARRCOMP_PART void choose_prediction(ChunkHead& header, const SampledValues<Word>
 struct Features {
   uint32_t samples;
   uint32_t sums[feature_count];
+
+  ARRCOMP_METHOD void add(const Features& others) {
+    samples += others.samples;
+    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) sums[j] += others.sums[j];
+  }
+};
+
+// The same sums of each lane, row by row.
+class FeatureSums {
+ public:
+  ARRCOMP_METHOD explicit FeatureSums(const uint32_t* knots) {
+    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) {
+      totals_[j] = splat<U32>(0);
+      knots_[j] = knots[j];
+    }
+  }
+
+  template <class Word>
+  ARRCOMP_METHOD void add(Word shifted) {
+    const U32 symbol = symbol_of(shifted, symbol_count - 1);
+    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) totals_[j] = totals_[j] + min(symbol, splat<U32>(knots_[j]));
+  }
+
+  ARRCOMP_METHOD Features of(int rows) const {
+    Features features{static_cast<uint32_t>(rows * lanes_per_row), {}};
+    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) features.sums[j] = sum(totals_[j]);
+    return features;
+  }
+
+ private:
+  U32 totals_[feature_count];
+  uint32_t knots_[feature_count];
 };
 
 template <class Word>
-ARRCOMP_PART Features gather_features(const Sample<Word>& sample, int shift, const uint32_t* all_knots) {
-  U32 totals[feature_count];
-  uint32_t knots[feature_count];
-  ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) {
-    totals[j] = splat<U32>(0);
-    knots[j] = all_knots[j];
-  }
-  const auto add = [&](int s) ARRCOMP_LAMBDA {
-    const U32 symbol = symbol_of(sample.at(s) >> shift, symbol_count - 1);
-    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) totals[j] = totals[j] + min(symbol, splat<U32>(knots[j]));
-  };
+ARRCOMP_PART Features gather_features(const Sample<Word>& sample, int shift, const uint32_t* knots) {
+  FeatureSums sums(knots);
+  const auto add = [&](int s) ARRCOMP_LAMBDA { sums.add(sample.at(s) >> shift); };
   int s = 0;
   ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample features, 16 rows
     ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
-  Features features{static_cast<uint32_t>(sample.count * lanes_per_row), {}};
-  ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) features.sums[j] = sum(totals[j]);
-  return features;
+  return sums.of(sample.count);
 }
 
 struct TableCost {
-  int table;
+  int table;          // or tables_of_tiles
   uint32_t bits_256;  // of the sample, in 1/256 bit
 };
 
@@ -194,6 +216,28 @@ ARRCOMP_INLINE TableCost cheapest_table(const TableChoice& choice, const Feature
   }
   const uint32_t least = min_all(best);
   return {static_cast<int>(choice.first_table + (least & 255)), least >> 8};
+}
+
+// Whether rows of the sample differ by more than chance, so that tables of tiles may pay: the lengths of their symbols,
+// added up, vary more than those of as many values from anywhere.
+template <class Word>
+ARRCOMP_PART bool is_uneven(const Sample<Word>& sample, int shift) {
+  constexpr int step = 2;  // of the sample's rows, a row of a tile where a chunk is full
+  constexpr uint64_t times = 2;
+  U32 squares = splat<U32>(0);
+  uint32_t total = 0, squares_of_rows = 0;
+  ARRCOMP_ROLLED for (int s = 0; s < sample.count; s += step) {  // counted: sample evenness, 8 rows
+    const U32 lengths = bit_length(sample.at(s) >> shift);
+    squares = squares + lengths * lengths;
+    const uint32_t length = sum(lengths);
+    total += length;
+    squares_of_rows += length * length;
+  }
+  const auto rows = static_cast<uint64_t>((sample.count + step - 1) / step), values = rows * lanes_per_row;
+  // Both times rows * values.
+  const uint64_t variance_of_rows = squares_of_rows * values - uint64_t{total} * total * lanes_per_row;
+  const uint64_t by_chance = sum(squares) * values - uint64_t{total} * total;
+  return variance_of_rows > times * by_chance;
 }
 
 // What a sample looks like with `shift` low bits taken off.

@@ -20,8 +20,8 @@ struct ChunkReader {
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
-  const uint8_t* widths;  // of tiles, unless all have header.shift
-  uint32_t packed_bits;   // of a lane
+  const uint8_t* of_tiles;  // widths, unless all have header.shift, or tables, where they have own ones
+  uint32_t packed_bits;     // of a lane
   const uint8_t* bits;
   const uint8_t* bits_end;
   int exceptions;
@@ -40,7 +40,7 @@ struct ChunkReader {
     rows = (count + lanes_per_row - 1) / lanes_per_row;
     if (!read_exception_count(in, end)) return false;
     if (!read_mask(in, end)) return false;
-    if (!read_widths(in, end, word_bits)) return false;
+    if (!read_widths(in, end, word_bits) || !read_tables(in, end)) return false;
     carries = header.coder == Coder::entropy && is_last_entropy && coded_rows > 0 && coded_rows % carried_rows == 0 &&
               header.shift >= carried_bits;
     fed_rows = coded_rows - dry_rows_of(header.dry);
@@ -54,7 +54,10 @@ struct ChunkReader {
   ARRCOMP_METHOD const uint8_t* exception_values() const { return positions + positions_bytes(); }
 
   ARRCOMP_METHOD int width_of(int coded_row) const {
-    return header.shift > 0 ? header.shift : in_device_memory(widths)[coded_row / rows_per_tile];
+    return header.shift > 0 ? header.shift : in_device_memory(of_tiles)[coded_row / rows_per_tile];
+  }
+  ARRCOMP_METHOD int table_of(int coded_row) const {
+    return header.has_tables_of_tiles() ? in_device_memory(of_tiles)[coded_row / rows_per_tile] : header.table;
   }
 
   // Lanes of a row of a masked chunk that are coded.
@@ -154,15 +157,25 @@ struct ChunkReader {
       packed_bits = static_cast<uint32_t>(coded_rows * header.shift);
       return true;
     }
-    if (!section(in, end, widths_bytes(static_cast<uint32_t>(coded_rows)), widths)) return false;
+    if (!read_bytes_of_tiles(in, end, word_bits)) return false;
     if (coded_rows == 0) return true;
-    const int tiles = (coded_rows + rows_per_tile - 1) / rows_per_tile;
-    const U32 width = load_first(widths, tiles);
-    if (any(lt(splat<U32>(static_cast<uint32_t>(word_bits)), width))) return false;
+    const int tiles = tiles_of(coded_rows);
+    const U32 width = load_first(of_tiles, tiles);
     const uint32_t rows_missing = static_cast<uint32_t>(tiles * rows_per_tile - coded_rows);
     packed_bits =
-        rows_per_tile * sum(select(mask(low_mask(tiles)), width, splat<U32>(0))) - rows_missing * widths[tiles - 1];
+        rows_per_tile * sum(select(mask(low_mask(tiles)), width, splat<U32>(0))) - rows_missing * of_tiles[tiles - 1];
     return true;
+  }
+
+  ARRCOMP_METHOD bool read_tables(const uint8_t*& in, const uint8_t* end) {
+    return !header.has_tables_of_tiles() || read_bytes_of_tiles(in, end, table_count - 1);
+  }
+
+  // A byte for each tile, none of them above `most`.
+  ARRCOMP_PART bool read_bytes_of_tiles(const uint8_t*& in, const uint8_t* end, int most) {
+    if (!section(in, end, bytes_of_tiles(static_cast<uint32_t>(coded_rows)), of_tiles)) return false;
+    return coded_rows == 0 ||
+           !any(lt(splat<U32>(static_cast<uint32_t>(most)), load_first(of_tiles, tiles_of(coded_rows))));
   }
 
   ARRCOMP_PART uint32_t bits_per_lane() const {

@@ -45,6 +45,7 @@ struct EncoderMemory {
   uint32_t coded[rows_per_chunk];  // by row: lanes that are not zero
   uint16_t positions[max_exceptions + encoder_overrun];
   uint8_t widths[tiles_per_chunk];
+  uint8_t tables[tiles_per_chunk];  // where each tile has its own
   MissingMemory<Scalar> missing;
   alignas(16) uint16_t words[max_words];     // of the group, in the order of encoding
   alignas(16) uint8_t side[max_side_bytes];  // of the group, last chunk first

@@ -47,7 +47,8 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     Reader::start_chunk(chunk);
     chunk_ = this->chunk();
     bits_ = BitReader(chunk_.bits, chunk_.bits_end);
-    if (chunk_.header.coder == Coder::entropy) symbols_ = SymbolDecoder(this->table());
+    if (chunk_.header.coder == Coder::entropy && !chunk_.header.has_tables_of_tiles())
+      symbols_ = SymbolDecoder(this->table(chunk_.header.table));
   }
 
   // Whether the chunk is coded like most: full, unmasked, with the entropy coder.
@@ -77,6 +78,11 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   ARRCOMP_METHOD void finish_rows(int first) {
     if (first < chunk_.rows) decode_unmasked(first);
     this->finish_chunk();
+  }
+
+  // Before the tile that begins with this coded row is decoded.
+  ARRCOMP_METHOD void start_tile(int row) {
+    if (chunk_.header.has_tables_of_tiles()) symbols_ = SymbolDecoder(this->table(chunk_.table_of(row)));
   }
 
   // The rest of a tile of a regular chunk whose symbols are decoded.
@@ -197,6 +203,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   // Up to 8 coded rows into memory, from the start of a tile on.
   ARRCOMP_PART void read_tile(int row, int n, Scalar* rows) {
     const bool carried = is_carried(row);
+    if (n > 0) start_tile(row);
     words_.bring_near();
     sync();  // what was there before has been read, in the chunk before too
     for (int j = 0; j < n; ++j) store(rows + j * lanes_per_row, carried ? read_symbols(row + j) : read_row(row + j));
@@ -212,7 +219,10 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
         write_waiting(r);
         return;
       }
-      if (r % rows_per_tile == 0) ahead_.fetch_some();
+      if (r % rows_per_tile == 0) {
+        ahead_.fetch_some();
+        start_tile(r);
+      }
       if (chunk_.header.coder == Coder::packed) {
         write_packed(r, n);
         continue;
@@ -325,10 +335,12 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
 
 // One tile of symbols from each of N groups, interleaved.
 template <class T, int N, int chunk_limit>
-ARRCOMP_INLINE void decode_tiles(GroupDecoder<T, chunk_limit> (&groups)[N], typename T::Word (&u)[N][rows_per_tile]) {
+ARRCOMP_INLINE void decode_tiles(GroupDecoder<T, chunk_limit> (&groups)[N], int row,
+                                 typename T::Word (&u)[N][rows_per_tile]) {
   U32 states[N];
   WordSource words[N];
   for (int i = 0; i < N; ++i) {
+    groups[i].start_tile(row);
     states[i] = groups[i].states_;
     words[i] = groups[i].words_;
   }
@@ -356,7 +368,7 @@ ARRCOMP_PART bool decode_groups(GroupDecoder<T, chunk_limit> (&groups)[N]) {
     if constexpr (N > 1) {
       if (interleaved) {
         for (int r = 0; r < rows; r += rows_per_tile) {
-          decode_tiles<T, N>(groups, u);
+          decode_tiles<T, N>(groups, r, u);
           for (int i = 0; i < N; ++i) groups[i].finish_tile(r, u[i]);
         }
         for (int i = 0; i < N; ++i) groups[i].finish_rows(rows);

@@ -86,8 +86,15 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     store(reinterpret_cast<uint32_t*>(out + word_count() * 2), states_);
   }
 
-  ARRCOMP_METHOD SymbolEncoder symbol_encoder() const {
-    const EncodeTable& table = context_.tables->encode[head_.table];
+  // Makes the encoder that of a row, where it has another table so far.
+  ARRCOMP_METHOD void change_table(int row, int& table, SymbolEncoder& encoder) const {
+    const int own = table_of(row);
+    if (own == table) return;
+    table = own;
+    encoder = symbol_encoder(own);
+  }
+  ARRCOMP_METHOD SymbolEncoder symbol_encoder(int index) const {
+    const EncodeTable& table = context_.tables->encode[index];
     if constexpr (splits_words<Word>) {
       sync();  // what was there before has been read
       copy_bytes(&near_->entries, &table.entries, sizeof near_->entries);
@@ -113,6 +120,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   static constexpr uint32_t missing_side_bytes = 4 + sizeof(Scalar);
   static constexpr uint32_t least_bits = 64 * missing_side_bytes;  // with fewer there is little to gain
 
+  static constexpr uint32_t least_gain_of_tiles = 256 * 32;  // in 1/256 bit
+
   // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
   enum class Attempt : uint8_t { quantized, lossless, raw };
 
@@ -120,6 +129,10 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   ARRCOMP_METHOD uint32_t side_bytes() const { return static_cast<uint32_t>(side_ - side_begin()); }
   ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(coded_ - memory_.words); }
   ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
+
+  ARRCOMP_METHOD int table_of(int row) const {
+    return head_.has_tables_of_tiles() ? memory_.tables[row / rows_per_tile] : head_.table;
+  }
 
   ARRCOMP_METHOD void begin_chunk(uint32_t c) {
     const uint64_t first = group_first_ + uint64_t{c} * chunk_size;
@@ -153,7 +166,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   // A raw chunk has one width.
   ARRCOMP_METHOD uint32_t raw_bytes() const {
     const auto rows = static_cast<uint32_t>(rows_);
-    return raw_chunk_bytes(rows, T::width) - widths_bytes(rows);
+    return raw_chunk_bytes(rows, T::width) - bytes_of_tiles(rows);
   }
 
   // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
@@ -249,8 +262,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   }
 
   struct EntropyChoice {
-    int shift, table;
-    uint64_t bits;       // as estimated from the sample
+    int shift, table;    // or tables_of_tiles
+    uint64_t bits;       // as estimated
     uint64_t in_states;  // others, which the group's initial states take
   };
 
@@ -261,19 +274,52 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     if (!exponent) shift = choose_shift(sample, T::word_bits);
     EntropyChoice best{shift, 0, ~uint64_t{0}, 0};
     for (;;) {
-      const EntropyChoice choice = entropy_choice(sample, shift);
+      const EntropyChoice choice = sampled_choice(sample, shift);
       if (choice.bits < best.bits) best = choice;
-      if (exponent || shift >= carried_bits || !can_carry()) return best;
+      if (exponent || shift >= carried_bits || !can_carry()) break;
       shift = carried_bits;  // one low bit more may be worth what the states then save
     }
+    // Exponents gain little by it.
+    return !exponent && is_uneven(sample, best.shift) ? choose_tables_of_tiles(best.shift) : best;
   }
 
-  ARRCOMP_PART EntropyChoice entropy_choice(const Sample<Word>& sample, int shift) const {
+  // Each tile's own table, where these save more than they take; else the best for all rows.
+  ARRCOMP_PART EntropyChoice choose_tables_of_tiles(int shift) const {
+    const TableChoice tables = context_.tables->choice(false);
+    Features all{0, {}};
+    uint32_t bits_256 = 256 * 8 * bytes_of_tiles(static_cast<uint32_t>(coded_rows_));
+    sync();  // tables of the chunk before have been read
+    for (int t = 0; t < tiles_of(coded_rows_); ++t) {
+      const Features features = features_of_tile(t, shift, tables.knots);
+      const TableCost own = cheapest_table(tables, features);
+      bits_256 += own.bits_256;
+      all.add(features);
+      if (leader()) memory_.tables[t] = static_cast<uint8_t>(own.table);
+    }
+    sync();
+    const TableCost one = cheapest_table(tables, all);
+    const bool saves = bits_256 + least_gain_of_tiles < one.bits_256;
+    return entropy_choice(shift, saves ? TableCost{tables_of_tiles, bits_256} : one, all.samples);
+  }
+
+  ARRCOMP_PART Features features_of_tile(int tile, int shift, const uint32_t* knots) const {
+    const int first = tile * rows_per_tile, left = coded_rows_ - first,
+              rows = left < rows_per_tile ? left : rows_per_tile;
+    FeatureSums sums(knots);
+    ARRCOMP_ROLLED for (int r = first; r < first + rows; ++r) sums.add(words_.load(r) >> shift);
+    return sums.of(rows);
+  }
+
+  ARRCOMP_PART EntropyChoice sampled_choice(const Sample<Word>& sample, int shift) const {
     const TableChoice tables = context_.tables->choice(head_.transform == Transform::exponent);
     const Features features = gather_features(sample, shift - sample.taken_off, tables.knots);
-    const TableCost cost = cheapest_table(tables, features);
+    return entropy_choice(shift, cheapest_table(tables, features), features.samples);
+  }
+
+  // `cost` is that of so many samples.
+  ARRCOMP_METHOD EntropyChoice entropy_choice(int shift, const TableCost& cost, uint32_t samples) const {
     const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
-    const uint64_t bits = values * cost.bits_256 / (256 * features.samples), in_states = bits_in_states(shift, bits);
+    const uint64_t bits = values * cost.bits_256 / (256 * samples), in_states = bits_in_states(shift, bits);
     return {shift, cost.table, values * shift + bits - in_states, in_states};
   }
 
@@ -298,7 +344,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
 
   // The width of all tiles, or 0 where they differ.
   ARRCOMP_METHOD int width_of_all() const {
-    const int tiles = (coded_rows_ + rows_per_tile - 1) / rows_per_tile, width = memory_.widths[0];
+    const int tiles = tiles_of(coded_rows_), width = memory_.widths[0];
     const U32 widths = load_first(memory_.widths, tiles);
     return any(ne(widths, splat<U32>(static_cast<uint32_t>(width))) & mask(low_mask(tiles))) ? 0 : width;
   }
@@ -313,6 +359,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     if (exceptions_ > 0) side_ = write_number(side_, static_cast<uint32_t>(exceptions_));
     if (head_.mask != MaskKind::none) write_mask();
     if (head_.coder == Coder::packed) write_packed();
+    if (head_.has_tables_of_tiles()) write_bytes_of_tiles(memory_.tables);
     if (head_.coder == Coder::entropy) write_low_bits();
     if (exceptions_ > 0) write_exceptions();
   }
@@ -349,7 +396,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   }
 
   ARRCOMP_PART void write_packed() {
-    if (head_.shift == 0) write_widths();
+    if (head_.shift == 0) write_bytes_of_tiles(memory_.widths);
     BitWriter bits(side_);
     int r = 0;
     if constexpr (splits_words<Word>)
@@ -367,12 +414,13 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     side_ = bits.finish();
   }
 
-  ARRCOMP_METHOD void write_widths() {
-    const int tiles = (coded_rows_ + rows_per_tile - 1) / rows_per_tile;
-    uint8_t* const widths = side_;
-    side_ += widths_bytes(static_cast<uint32_t>(coded_rows_));
+  // `of_tiles`: their widths or tables.
+  ARRCOMP_METHOD void write_bytes_of_tiles(const uint8_t* of_tiles) {
+    const int tiles = tiles_of(coded_rows_);
+    uint8_t* const bytes = side_;
+    side_ += bytes_of_tiles(static_cast<uint32_t>(coded_rows_));
     if (leader())
-      for (int t = 0; widths + t < side_; ++t) widths[t] = t < tiles ? memory_.widths[t] : 0;
+      for (int t = 0; bytes + t < side_; ++t) bytes[t] = t < tiles ? of_tiles[t] : 0;
   }
 
   // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole
@@ -389,7 +437,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
 
   // As many of them as leave all states room; then the rest of a tile.
   ARRCOMP_PART void encode_dry_rows() {
-    const SymbolEncoder encoder = symbol_encoder();
+    int table = -1;
+    SymbolEncoder encoder;
     uint16_t* coded = coded_;
     U32 states = splat<U32>(first_dry_state);
     const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
@@ -399,7 +448,10 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
       uint16_t* own_words = coded;
       U32 own = states;
       int row = r;
-      while (row > end && row > 0 && encode_dry_row(encoder, symbols_of(row - 1), own, own_words)) --row;
+      for (; row > end && row > 0; --row) {
+        change_table(row - 1, table, encoder);
+        if (!encode_dry_row(encoder, symbols_of(row - 1), own, own_words)) break;
+      }
       if (row > end) break;
       r = row;
       coded = own_words;
@@ -407,6 +459,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     }
     sync();  // what follows is written over what did not fit
     states = states + splat<U32>(lowest_state);
+    if (r > 0) change_table(r - 1, table, encoder);
     while (r % rows_per_tile != 0 && fits()) encode_row(encoder, symbols_of(--r), states, coded);
     head_.dry = dry;
     has_states_ = true;
@@ -474,20 +527,27 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     side_ += padded * 2 + (bytes + 3) / 4 * 4;
   }
 
-  // Symbols of the rows that are left, unless their words pass the limit.
+  // Symbols of the rows that are left, unless their words pass the limit: those of one table at a time.
   ARRCOMP_PART void encode_rows() {
-    if (rows_left_ == 0) return;
-    const SymbolEncoder encoder = symbol_encoder();
+    while (rows_left_ > 0) {
+      const int last = rows_left_ - 1, end = head_.has_tables_of_tiles() ? last / rows_per_tile * rows_per_tile : 0;
+      encode_rows_to(end, symbol_encoder(table_of(last)));
+      if (rows_left_ > end) return;
+    }
+  }
+
+  ARRCOMP_METHOD void encode_rows_to(int end, const SymbolEncoder& encoder) {
     uint16_t* coded = coded_;  // copies, as registers
     U32 states = states_;
     int r = rows_left_;
     const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
-    const auto encode_to = [&](int end) ARRCOMP_LAMBDA {
+    const auto encode_to = [&](int row) ARRCOMP_LAMBDA {
       do encode_row(encoder, symbols_of(--r), states, coded);
-      while (r > end);
+      while (r > row);
     };
     if (r % rows_per_tile != 0 && fits()) encode_to(r / rows_per_tile * rows_per_tile);
-    ARRCOMP_ROLLED for (int tile = r / rows_per_tile - 1; tile >= 0 && fits(); --tile) {  // counted: rans, 8 rows
+    const int first = end / rows_per_tile;
+    ARRCOMP_ROLLED for (int tile = r / rows_per_tile - 1; tile >= first && fits(); --tile) {  // counted: rans, 8 rows
       if constexpr (splits_words<Word>)
         if (words_.is_simple(tile, head_.shift)) {
           r = tile * rows_per_tile;
@@ -541,11 +601,13 @@ ARRCOMP_INLINE void encode_tiles(GroupEncoder<T> (&groups)[N]) {
     return all;
   };
   SymbolEncoder encoders[N];
-  for (int i = 0; i < N; ++i) encoders[i] = groups[i].symbol_encoder();
+  int tables[N];
+  for (int& table : tables) table = -1;
   while (have_tiles()) {
     U32 states[N];
     uint16_t* words[N];
     for (int i = 0; i < N; ++i) {
+      groups[i].change_table(groups[i].rows_left_ - 1, tables[i], encoders[i]);
       states[i] = groups[i].states_;
       words[i] = groups[i].coded_;
     }

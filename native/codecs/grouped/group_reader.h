@@ -90,7 +90,7 @@ class GroupReader {
   ARRCOMP_METHOD const Chunk& chunk() const { return layout_.chunks[index_]; }
   ARRCOMP_METHOD uint64_t chunk_first() const { return layout_.first + uint64_t{index_} * chunk_size; }
 
-  ARRCOMP_METHOD const DecodeTable& table() const { return layout_.context.decode_tables[chunk().header.table]; }
+  ARRCOMP_METHOD const DecodeTable& table(int index) const { return layout_.context.decode_tables[index]; }
 
   // Whether two bits of this row and of the 7 after it are in the final states.
   ARRCOMP_METHOD bool is_carried(int row) const { return chunk().carries && row + carried_rows == chunk().coded_rows; }
@@ -123,7 +123,7 @@ class GroupReader {
       if (!read_chunk(chunk, in, c, last_entropy < 0)) return false;
       const bool entropy = chunk.header.coder == Coder::entropy;
       if (chunk.header.mask != MaskKind::none || chunk.header.has_missing ||
-          (entropy && chunk.header.shift >= T::word_bits))
+          (entropy && chunk.header.shift >= T::word_bits) || chunk.header.has_tables_of_tiles())
         is_regular = false;
       if (entropy && last_entropy < 0) last_entropy = static_cast<int>(c);
       if (leader()) layout_.chunks[c] = chunk;

@@ -50,7 +50,7 @@ class RegularDecoder : public GroupReader<T, false, chunk_limit> {
       const ChunkHead &before = layout_.chunks[chunk - 1].header, &header = layout_.chunks[chunk].header;
       if (before.coder == Coder::entropy && before.table == header.table) return;
     }
-    symbols_ = SymbolDecoder::nearby(this->table());
+    symbols_ = SymbolDecoder::nearby(this->table(this->chunk().header.table));
   }
 
   template <bool entropy, class Elements>

@@ -16,14 +16,15 @@ TRANSFORMS = ("quantized", "integer", "exponent")
 CODERS = ("none", "packed", "entropy")
 MASKS = ("none", "blocks", "values", "marks")
 TILE = 8
+MOST_TABLES, TABLES_OF_TILES = 192, 255
 
 
 @dataclass
 class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
-    The last `dry_rows` of the coded rows are dry (section 4.2). `escapes` and `long_escapes` count what the entropy
-    coder met.
+    `tables` are those of tiles, where these have own ones. The last `dry_rows` of the coded rows are dry (section 4.2).
+    `escapes` and `long_escapes` count what the entropy coder met.
     """
 
     dtype: Dtype
@@ -35,6 +36,7 @@ class Chunk:
     plain: bool = False
     shift: int = 0
     table: int = 0
+    tables: tuple[int, ...] = ()
     drop: int = 0
     base: int | None = None
     widths: tuple[int, ...] = ()
@@ -57,6 +59,10 @@ class Chunk:
     def exceptions(self) -> int:
         """How many elements are exceptions."""
         return len(self.positions)
+
+    def table_of(self, row: int) -> int:
+        """The table of a coded row."""
+        return self.tables[row // TILE] if self.tables else self.table
 
     @property
     def coded_rows(self) -> int:
@@ -84,6 +90,8 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
         chunk.widths = tuple(widths.tolist())
         chunk.bits = unpack(source, np.repeat(widths, TILE)[: chunk.coded_rows])
     elif chunk.coder == "entropy":
+        if chunk.table == TABLES_OF_TILES:
+            chunk.tables = read_tables(source, -(-chunk.coded_rows // TILE))
         read_low_bits(source, chunk, last_coded)
     if chunk.dry_rows:
         need(chunk.coder == "entropy" and last_coded and not chunk.carrying, "dry rows")
@@ -109,7 +117,7 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
     need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
     need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
     need(chunk.shift <= chunk.dtype.word, "shift")
-    need(chunk.table < 192, "table")
+    need(chunk.table < MOST_TABLES or (chunk.table == TABLES_OF_TILES and chunk.coder == "entropy"), "table")
     need(chunk.drop <= chunk.dtype.mantissa, "drop")
     return bool(shift >> 7), bool(drop >> 6 & 1), bool(drop >> 7)
 
@@ -131,6 +139,14 @@ def read_mask(source: Source, chunk: Chunk) -> NDArray[np.intp]:
     coded[live[:blocks] == 1] = lane_bits(source.words(4, 2 * int(live.sum()))).reshape(-1, 64)
     need(not coded.ravel()[len(places) :].any(), "a mask bit beyond the chunk")
     return np.flatnonzero(coded)
+
+
+def read_tables(source: Source, tiles: int) -> tuple[int, ...]:
+    """Take the tables of tiles."""
+    tables = source.words(1, tiles)
+    source.align(4)
+    need(bool((tables < MOST_TABLES).all()), "table of a tile")
+    return tuple(tables.tolist())
 
 
 def read_low_bits(source: Source, chunk: Chunk, last_coded: bool) -> None:

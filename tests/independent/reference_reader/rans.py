@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -108,13 +109,13 @@ class Decoder:
                 rest[long] = rest[long] << np.uint64(16) | self.take(len(long))
         return rest
 
-    def rows(self, index: int, count: int, dry: int = 0) -> U64:
-        """The next `count` rows, coded with table `index`, shape (count, 32); the last `dry` of them are dry."""
+    def rows(self, table_of: Callable[[int], int], count: int, dry: int = 0) -> U64:
+        """The next `count` rows, shape (count, 32), each with its own table's index; the last `dry` are dry."""
         out = np.zeros((count, LANES), np.uint64)
         for r in range(count):
             if r == count - dry:
                 self.x = self.x - np.uint64(1 << 16) & np.uint64(0xFFFFFFFF)
-            out[r] = self.row(table(index), r >= count - dry)
+            out[r] = self.row(table(table_of(r)), r >= count - dry)
         return out
 
     def end(self, carrying: bool, dry: bool) -> U64:
