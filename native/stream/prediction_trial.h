@@ -86,16 +86,16 @@ class Trial {
     return index;
   }
 
-  // What a payload of a box, or none where `length` is 0, stands for: without what an array has but once.
+  // What a payload of a box, or none where `length` is 0, stands for: without what an array has but once, or less of.
   ARRCOMP_SHARED uint64_t counted(const Prediction& way, uint64_t length) const {
     if (length == 0) return capacity_;
+    if (is_whole_) return length;
     const bool has_states = length >= codes_offset(way.steps) + states_bytes;
     const uint64_t spared = has_states ? spared_states_[way.has_wide_groups] : 0;
-    if (is_whole_) return length;
     // A box has more of the coarse grids than the array, where smaller bounds cost bytes.
     const uint64_t coarse = way.has_scales() ? length / 128 : 0;
-    const uint64_t once = codes_offset(way.steps) + spared + coarse;
-    return length - (once < length ? once : length);
+    const uint64_t less = codes_offset(way.steps) + spared + coarse;
+    return length - (less < length ? less : length);
   }
 
   // The best of `count` ways by what they take of all boxes, or -1 where prediction gains too little.

@@ -87,9 +87,9 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
     smooth = np.cumsum(rng.normal(0, 1, n)).astype(np.float32)
     positive = np.abs(weights)
     uneven = weights * (1 + np.arange(n) // 256 % 4)
-    many = weights, outliers, specials, sparse, clustered, smooth, positive, uneven
+    arrays = (weights, outliers, specials, sparse, clustered, smooth, positive, uneven, 300 + weights, 0 * weights)
     for speed in ("default", "fast"):
-        for array in (*many, 300 + weights, 0 * weights):
+        for array in arrays:
             for bound in (1e-2, 1e-4, 1e-6):
                 yield array, ErrorBounded(abs=bound, speed=speed)
             yield array, Lossless(speed=speed)

@@ -56,9 +56,8 @@ struct ChunkReader {
   ARRCOMP_METHOD int width_of(int coded_row) const {
     return header.shift > 0 ? header.shift : in_device_memory(of_tiles)[coded_row / rows_per_tile];
   }
-  ARRCOMP_METHOD int table_of(int coded_row) const {
-    return header.has_tables_of_tiles() ? in_device_memory(of_tiles)[coded_row / rows_per_tile] : header.table;
-  }
+  // Where tiles have own ones.
+  ARRCOMP_METHOD int table_of(int coded_row) const { return in_device_memory(of_tiles)[coded_row / rows_per_tile]; }
 
   // Lanes of a row of a masked chunk that are coded.
   ARRCOMP_PART uint32_t lanes_of(int row) const {

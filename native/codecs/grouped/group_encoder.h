@@ -130,6 +130,10 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(coded_ - memory_.words); }
   ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
 
+  ARRCOMP_METHOD int rows_of_tile(int tile) const {
+    const int left = coded_rows_ - tile * rows_per_tile;
+    return left < rows_per_tile ? left : rows_per_tile;
+  }
   ARRCOMP_METHOD int table_of(int row) const {
     return head_.has_tables_of_tiles() ? memory_.tables[row / rows_per_tile] : head_.table;
   }
@@ -303,8 +307,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   }
 
   ARRCOMP_PART Features features_of_tile(int tile, int shift, const uint32_t* knots) const {
-    const int first = tile * rows_per_tile, left = coded_rows_ - first,
-              rows = left < rows_per_tile ? left : rows_per_tile;
+    const int first = tile * rows_per_tile, rows = rows_of_tile(tile);
     FeatureSums sums(knots);
     ARRCOMP_ROLLED for (int r = first; r < first + rows; ++r) sums.add(words_.load(r) >> shift);
     return sums.of(rows);
@@ -335,10 +338,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   ARRCOMP_METHOD uint64_t packed_bits() const {
     if (head_.shift > 0) return static_cast<uint64_t>(coded_rows_) * lanes_per_row * head_.shift;
     uint64_t total = 0;
-    for (int r = 0; r < coded_rows_; r += rows_per_tile) {
-      const int left = coded_rows_ - r, rows = left < rows_per_tile ? left : rows_per_tile;
-      total += 8 + static_cast<uint64_t>(rows) * lanes_per_row * memory_.widths[r / rows_per_tile];
-    }
+    for (int t = 0; t < tiles_of(coded_rows_); ++t)
+      total += 8 + static_cast<uint64_t>(rows_of_tile(t)) * lanes_per_row * memory_.widths[t];
     return total;
   }
 
@@ -527,7 +528,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     side_ += padded * 2 + (bytes + 3) / 4 * 4;
   }
 
-  // Symbols of the rows that are left, unless their words pass the limit: those of one table at a time.
+  // Symbols of the rows that are left, unless their words pass the limit.
   ARRCOMP_PART void encode_rows() {
     while (rows_left_ > 0) {
       const int last = rows_left_ - 1, end = head_.has_tables_of_tiles() ? last / rows_per_tile * rows_per_tile : 0;
@@ -536,6 +537,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     }
   }
 
+  // Those of one table: down to row `end`, where a tile begins.
   ARRCOMP_METHOD void encode_rows_to(int end, const SymbolEncoder& encoder) {
     uint16_t* coded = coded_;  // copies, as registers
     U32 states = states_;

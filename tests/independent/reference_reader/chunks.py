@@ -82,16 +82,14 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
     count = source.number(4) if exceptions else 0
     need(not exceptions or 1 <= count <= 256, "number of exceptions")
     chunk.places = read_mask(source, chunk)
+    tiles = -(-chunk.coded_rows // TILE)
     if chunk.coder == "packed":
-        tiles = -(-chunk.coded_rows // TILE)
-        widths = np.full(tiles, chunk.shift, np.uint64) if chunk.shift else source.words(1, tiles)
-        source.align(4)
-        need(bool((widths <= dtype.word).all()), "width of a tile")
-        chunk.widths = tuple(widths.tolist())
-        chunk.bits = unpack(source, np.repeat(widths, TILE)[: chunk.coded_rows])
+        widths = [chunk.shift] * tiles if chunk.shift else read_bytes_of_tiles(source, tiles, dtype.word)
+        chunk.widths = tuple(widths)
+        chunk.bits = unpack(source, np.repeat(np.array(widths, np.uint64), TILE)[: chunk.coded_rows])
     elif chunk.coder == "entropy":
         if chunk.table == TABLES_OF_TILES:
-            chunk.tables = read_tables(source, -(-chunk.coded_rows // TILE))
+            chunk.tables = tuple(read_bytes_of_tiles(source, tiles, MOST_TABLES - 1))
         read_low_bits(source, chunk, last_coded)
     if chunk.dry_rows:
         need(chunk.coder == "entropy" and last_coded and not chunk.carrying, "dry rows")
@@ -141,12 +139,12 @@ def read_mask(source: Source, chunk: Chunk) -> NDArray[np.intp]:
     return np.flatnonzero(coded)
 
 
-def read_tables(source: Source, tiles: int) -> tuple[int, ...]:
-    """Take the tables of tiles."""
-    tables = source.words(1, tiles)
+def read_bytes_of_tiles(source: Source, tiles: int, most: int) -> list[int]:
+    """Take the widths or the tables of tiles."""
+    found = source.words(1, tiles)
     source.align(4)
-    need(bool((tables < MOST_TABLES).all()), "table of a tile")
-    return tuple(tables.tolist())
+    need(bool((found <= most).all()), "width or table of a tile")
+    return found.tolist()
 
 
 def read_low_bits(source: Source, chunk: Chunk, last_coded: bool) -> None:
