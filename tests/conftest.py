@@ -37,7 +37,9 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let XLA compile quickly in an ordinary run and leave the GPU to others, and NumPy cast signaling NaN on Arm."""
+    """Leave cores and the GPU to others; let XLA compile quickly in ordinary runs, and NumPy cast NaN on Arm."""
+    # PyTorch's threads would wait for work in a loop, and take the cores from other workers: up to four times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # JAX would take most of the GPU's memory at its first use, and PyTorch, CuPy and other workers have tests too.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if "not full" in config.getoption("markexpr"):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ordinary import then_slow
+
 pytestmark = pytest.mark.arithmetic
 
 TESTS = Path(__file__).resolve().parent
@@ -48,8 +50,8 @@ def build_and_run(command: list[str], program: Path, *sources: Path) -> subproce
     return subprocess.run([str(program)], capture_output=True, text=True)
 
 
-@pytest.mark.full  # the test of codecs' bytes on every instruction set is ordinary
-@pytest.mark.parametrize("build", BUILDS)
+# The test of codecs' bytes on every instruction set is ordinary. Compiling with sanitizers takes minutes.
+@pytest.mark.parametrize("build", then_slow([], ["optimized"], ["sanitized"]))
 @pytest.mark.parametrize("isa", ISAS)
 def test_every_operation_agrees_with_scalar_code(isa: str, build: str, tmp_path: Path) -> None:
     flags, needed = ISAS[isa]
