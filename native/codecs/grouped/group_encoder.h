@@ -1,26 +1,28 @@
 // Encodes a group: each chunk is quantized (or split at its exponents), its mode is chosen, and its words are coded.
 // Chunks and rows are coded in reverse, as rANS gives back last what was coded first. FORMAT.md, sections 3 and 4.
+//
+// A chunk goes from class to class: elements to values (chunk_values.h), values to words (masked_words.h), how these are
+// coded (coder_choice.h), and what stands before their symbols (chunk_side.h).
 #pragma once
-#include "codecs/grouped/chunk_values.h"
-#include "codecs/packing.h"
+#include "codecs/grouped/chunk_side.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
 // `chunk_limit`: chunks of a group, at most.
 template <class T, int chunk_limit = most_chunks>
-class GroupEncoder : ChunkValues<T, chunk_limit> {
-  using Values = ChunkValues<T, chunk_limit>;
-  using typename Values::Memory, typename Values::Scalar, typename Values::Word;
-  using Values::context_, Values::memory_, Values::words_;
-  using Values::element_bits, Values::start;
-  using Values::exponent_shift_, Values::leaves_out_, Values::repeated_;
-  using Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
+class GroupEncoder : ChunkSide<T, chunk_limit> {
+  using Side = ChunkSide<T, chunk_limit>;
+  using Side::chunks_, Side::has_states_, Side::side_;
+  using Side::context_, Side::memory_, Side::words_;
+  using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
+  using Side::rows_of_tile, Side::has_dry_rows;
+  using typename Side::Memory, typename Side::Word;
 
  public:
   // `near`: only where words are split.
   ARRCOMP_METHOD GroupEncoder(const EncodeContext<T>& context, const void* array, Memory& memory,
                               NearMemory* near = nullptr)
-      : Values(context, array, memory, near), near_(near) {}
+      : Side(context, array, memory, near), near_(near) {}
 
   // Encodes `count` elements from `first` on; the bytes are then copied out by `copy_to`. Returns their number.
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
@@ -86,12 +88,17 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     store(reinterpret_cast<uint32_t*>(out + word_count() * 2), states_);
   }
 
-  // Makes the encoder that of a row, where it has another table so far.
-  ARRCOMP_METHOD void change_table(int row, int& table, SymbolEncoder& encoder) const {
+  // An encoder with a table, of which that may be changed.
+  struct TableEncoder {
+    int table = -1;
+    SymbolEncoder encoder;
+  };
+  // Makes the table that of a row.
+  ARRCOMP_METHOD void change_table(int row, TableEncoder& to) const {
     const int own = table_of(row);
-    if (own == table) return;
-    table = own;
-    encoder = symbol_encoder(own);
+    if (own == to.table) return;
+    to.table = own;
+    to.encoder = symbol_encoder(own);
   }
   ARRCOMP_METHOD SymbolEncoder symbol_encoder(int index) const {
     const EncodeTable& table = context_.tables->encode[index];
@@ -112,15 +119,12 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     }
   }
 
-  U32 states_;
+  using Side::states_;
   uint16_t* coded_;  // behind the last of the coder's words
   int rows_left_;    // to be coded, of the chunk
 
  private:
-  static constexpr uint32_t missing_side_bytes = 4 + sizeof(Scalar);
-  static constexpr uint32_t least_bits = 64 * missing_side_bytes;  // with fewer there is little to gain
-
-  static constexpr uint32_t least_gain_of_tiles = 256 * 32;  // in 1/256 bit
+  static constexpr uint32_t least_bits = 64 * Side::missing_side_bytes;  // with fewer there is little to gain
 
   // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
   enum class Attempt : uint8_t { quantized, lossless, raw };
@@ -130,10 +134,6 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(coded_ - memory_.words); }
   ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
 
-  ARRCOMP_METHOD int rows_of_tile(int tile) const {
-    const int left = coded_rows_ - tile * rows_per_tile;
-    return left < rows_per_tile ? left : rows_per_tile;
-  }
   ARRCOMP_METHOD int table_of(int row) const {
     return head_.has_tables_of_tiles() ? memory_.tables[row / rows_per_tile] : head_.table;
   }
@@ -156,7 +156,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     gave_up_ = false;
     this->leave_nothing_out();
     limit_ = raw_bytes();
-    if (attempt_ == Attempt::raw) return write_raw();
+    if (attempt_ == Attempt::raw) return this->write_raw();
     choose_values();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
@@ -164,7 +164,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
       rows_left_ = coded_rows_;
       if (has_dry_rows()) encode_dry_rows();
     }
-    write_side();
+    this->write_side();
   }
 
   // A raw chunk has one width.
@@ -177,7 +177,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   ARRCOMP_METHOD uint32_t lossless_bytes() const {
     const uint32_t bytes = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
     if (!leaves_out_) return bytes;
-    const uint32_t with_mask = bytes + missing_side_bytes + memory_.missing.bits / 4;
+    const uint32_t with_mask = bytes + Side::missing_side_bytes + memory_.missing.bits / 4;
     return with_mask < limit_ ? with_mask : limit_;
   }
 
@@ -218,7 +218,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
       if (!gave_up_) gave_up_ = !this->make_words();
     }
     if (gave_up_) return;
-    bits_ = static_cast<uint32_t>(choose_coder()) + mask_bits();
+    bits_ = static_cast<uint32_t>(this->choose_coder()) + this->mask_bits();
   }
 
   ARRCOMP_METHOD uint32_t coded_bytes() const { return static_cast<uint32_t>(coded_ - coded_before_) * 2; }
@@ -238,208 +238,9 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     return false;
   }
 
-  // ---- words to symbols ----
-
-  // Returns the bits that the words take, as estimated.
-  ARRCOMP_PART uint64_t choose_coder() {
-    if (coded_rows_ == 0) return 0;
-    head_.coder = Coder::packed;
-    head_.shift = width_of_all();
-    const uint64_t packed = packed_bits();
-    if (context_.fast) return packed;
-    const EntropyChoice choice = choose_entropy();
-    // What states cost, and what they take, is a matter of all chunks.
-    if (choice.bits + choice.in_states + (states_bytes * 8 - choice.in_states) / chunks_ >= packed) return packed;
-    head_.coder = Coder::entropy;
-    head_.shift = choice.shift;
-    head_.table = choice.table;
-    return choice.bits + (has_states_ ? 0 : states_bytes * 8 / chunks_);
-  }
-
-  // The bits that masks take.
-  ARRCOMP_METHOD uint32_t mask_bits() const {
-    uint32_t bits = 0;
-    if (head_.mask == MaskKind::values) bits += this->bits_of_row_masks();
-    if (head_.mask == MaskKind::marks) bits += memory_.missing.bits;
-    if (leaves_out_) bits += missing_side_bytes * 8 + memory_.missing.bits;
-    return bits;
-  }
-
-  struct EntropyChoice {
-    int shift, table;    // or tables_of_tiles
-    uint64_t bits;       // as estimated
-    uint64_t in_states;  // others, which the group's initial states take
-  };
-
-  ARRCOMP_PART EntropyChoice choose_entropy() const {
-    const bool exponent = head_.transform == Transform::exponent;
-    int shift = exponent ? exponent_shift_ : 0;
-    const Sample<Word> sample = words_.sample(coded_rows_, T::width > 16 ? shift : 0);
-    if (!exponent) shift = choose_shift(sample, T::word_bits);
-    EntropyChoice best{shift, 0, ~uint64_t{0}, 0};
-    for (;;) {
-      const EntropyChoice choice = sampled_choice(sample, shift);
-      if (choice.bits < best.bits) best = choice;
-      if (exponent || shift >= carried_bits || !can_carry()) break;
-      shift = carried_bits;  // one low bit more may be worth what the states then save
-    }
-    // Exponents gain little by it.
-    return !exponent && is_uneven(sample, best.shift) ? choose_tables_of_tiles(best.shift) : best;
-  }
-
-  // Each tile's own table, where these save more than they take; else the best for all rows.
-  ARRCOMP_PART EntropyChoice choose_tables_of_tiles(int shift) const {
-    const TableChoice tables = context_.tables->choice(false);
-    Features all{0, {}};
-    uint32_t bits_256 = 256 * 8 * bytes_of_tiles(static_cast<uint32_t>(coded_rows_));
-    sync();  // tables of the chunk before have been read
-    for (int t = 0; t < tiles_of(coded_rows_); ++t) {
-      const Features features = features_of_tile(t, shift, tables.knots);
-      const TableCost own = cheapest_table(tables, features);
-      bits_256 += own.bits_256;
-      all.add(features);
-      if (leader()) memory_.tables[t] = static_cast<uint8_t>(own.table);
-    }
-    sync();
-    const TableCost one = cheapest_table(tables, all);
-    const bool saves = bits_256 + least_gain_of_tiles < one.bits_256;
-    return entropy_choice(shift, saves ? TableCost{tables_of_tiles, bits_256} : one, all.samples);
-  }
-
-  ARRCOMP_PART Features features_of_tile(int tile, int shift, const uint32_t* knots) const {
-    const int first = tile * rows_per_tile, rows = rows_of_tile(tile);
-    FeatureSums sums(knots);
-    ARRCOMP_ROLLED for (int r = first; r < first + rows; ++r) sums.add(words_.load(r) >> shift);
-    return sums.of(rows);
-  }
-
-  ARRCOMP_PART EntropyChoice sampled_choice(const Sample<Word>& sample, int shift) const {
-    const TableChoice tables = context_.tables->choice(head_.transform == Transform::exponent);
-    const Features features = gather_features(sample, shift - sample.taken_off, tables.knots);
-    return entropy_choice(shift, cheapest_table(tables, features), features.samples);
-  }
-
-  // `cost` is that of so many samples.
-  ARRCOMP_METHOD EntropyChoice entropy_choice(int shift, const TableCost& cost, uint32_t samples) const {
-    const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
-    const uint64_t bits = values * cost.bits_256 / (256 * samples), in_states = bits_in_states(shift, bits);
-    return {shift, cost.table, values * shift + bits - in_states, in_states};
-  }
-
-  // Of `bits` of symbols, above k raw ones, those that the group's initial states take.
-  ARRCOMP_METHOD uint64_t bits_in_states(int k, uint64_t bits) const {
-    if (has_states_) return 0;
-    if (carries(k)) return carried_rows * carried_bits * lanes_per_row;
-    constexpr uint64_t most = 14 * lanes_per_row;  // about what dry rows leave
-    return head_.transform == Transform::exponent ? 0 : bits < most ? bits : most;
-  }
-
-  // The bits that packing takes.
-  ARRCOMP_METHOD uint64_t packed_bits() const {
-    if (head_.shift > 0) return static_cast<uint64_t>(coded_rows_) * lanes_per_row * head_.shift;
-    uint64_t total = 0;
-    for (int t = 0; t < tiles_of(coded_rows_); ++t)
-      total += 8 + static_cast<uint64_t>(rows_of_tile(t)) * lanes_per_row * memory_.widths[t];
-    return total;
-  }
-
-  // The width of all tiles, or 0 where they differ.
-  ARRCOMP_METHOD int width_of_all() const {
-    const int tiles = tiles_of(coded_rows_), width = memory_.widths[0];
-    const U32 widths = load_first(memory_.widths, tiles);
-    return any(ne(widths, splat<U32>(static_cast<uint32_t>(width))) & mask(low_mask(tiles))) ? 0 : width;
-  }
-
-  // ---- writing ----
-
-  ARRCOMP_PART void write_side() {
-    head_.has_exceptions = exceptions_ > 0;
-    head_.has_missing = leaves_out_;
-    side_ = head_.write(side_, T::word_bits);
-    if (leaves_out_) write_missing();
-    if (exceptions_ > 0) side_ = write_number(side_, static_cast<uint32_t>(exceptions_));
-    if (head_.mask != MaskKind::none) write_mask();
-    if (head_.coder == Coder::packed) write_packed();
-    if (head_.has_tables_of_tiles()) write_bytes_of_tiles(memory_.tables);
-    if (head_.coder == Coder::entropy) write_low_bits();
-    if (exceptions_ > 0) write_exceptions();
-  }
-
-  ARRCOMP_METHOD void write_missing() {
-    auto& missing = memory_.missing;
-    const bool is_nan = context_.element.is_float() && missing.fill == usual_nan(context_.element);
-    side_ = write_missing_head(side_, missing.head, is_nan);
-    if (!is_nan) side_ = write_number(side_, missing.fill);
-    write_marked();
-  }
-
-  ARRCOMP_METHOD void write_marked() {
-    auto& missing = memory_.missing;
-    if (missing.head.shift == shift_of_bits) {
-      for (int r = 0; r * lanes_per_row < missing.count; ++r) side_ = write_number(side_, missing.masks[r]);
-    } else if (missing.head.marks > 0) {
-      side_ = write_marks(side_, &missing.head, missing.marks, missing.count, missing.upper);
-    }
-  }
-
-  ARRCOMP_PART void write_mask() {
-    if (head_.mask == MaskKind::marks) {
-      side_ = write_missing_head(side_, memory_.missing.head, false);
-      return write_marked();
-    }
-    side_ = write_number(side_, live_);
-    if (head_.mask != MaskKind::values) return;
-    for (int b = 0; b * rows_per_block < rows_; ++b) {
-      if ((live_ >> b & 1) == 0) continue;
-      for (int r = b * rows_per_block; r < (b + 1) * rows_per_block; ++r)
-        side_ = write_number(side_, r < rows_ ? memory_.coded[r] : 0u);
-    }
-  }
-
-  ARRCOMP_PART void write_packed() {
-    if (head_.shift == 0) write_bytes_of_tiles(memory_.widths);
-    BitWriter bits(side_);
-    int r = 0;
-    if constexpr (splits_words<Word>)
-      ARRCOMP_ROLLED for (; r + rows_per_tile <= coded_rows_; r += rows_per_tile) {  // counted: pack, 8 rows
-        const int tile = r / rows_per_tile, width = memory_.widths[tile];
-        U32 u[rows_per_tile];
-        words_.load_tile(tile, width > 16, u);
-        if (T::width > 16 && width > 16) {
-          bits.put_wide_tile(u, width);
-        } else {
-          bits.put_tile(u, width);
-        }
-      }
-    for (; r < coded_rows_; ++r) bits.put(words_.load(r), memory_.widths[r / rows_per_tile]);
-    side_ = bits.finish();
-  }
-
-  // `of_tiles`: their widths or tables.
-  ARRCOMP_METHOD void write_bytes_of_tiles(const uint8_t* of_tiles) {
-    const int tiles = tiles_of(coded_rows_);
-    uint8_t* const bytes = side_;
-    side_ += bytes_of_tiles(static_cast<uint32_t>(coded_rows_));
-    if (leader())
-      for (int t = 0; bytes + t < side_; ++t) bytes[t] = t < tiles ? of_tiles[t] : 0;
-  }
-
-  // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole
-  // tiles.
-  ARRCOMP_METHOD bool can_carry() const { return !has_states_ && coded_rows_ % carried_rows == 0; }
-  // And has, with k low bits.
-  ARRCOMP_METHOD bool carries(int k) const { return k >= carried_bits && can_carry(); }
-
-  // Where it has not, its last rows are coded without words, from states that are almost nothing. Exponents have no place
-  // to say so.
-  ARRCOMP_METHOD bool has_dry_rows() const {
-    return !has_states_ && !carries(head_.shift) && head_.transform != Transform::exponent;
-  }
-
   // As many of them as leave all states room; then the rest of a tile.
   ARRCOMP_PART void encode_dry_rows() {
-    int table = -1;
-    SymbolEncoder encoder;
+    TableEncoder with_table;
     uint16_t* coded = coded_;
     U32 states = splat<U32>(first_dry_state);
     const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
@@ -450,8 +251,8 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
       U32 own = states;
       int row = r;
       for (; row > end && row > 0; --row) {
-        change_table(row - 1, table, encoder);
-        if (!encode_dry_row(encoder, symbols_of(row - 1), own, own_words)) break;
+        change_table(row - 1, with_table);
+        if (!encode_dry_row(with_table.encoder, symbols_of(row - 1), own, own_words)) break;
       }
       if (row > end) break;
       r = row;
@@ -460,72 +261,13 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     }
     sync();  // what follows is written over what did not fit
     states = states + splat<U32>(lowest_state);
-    if (r > 0) change_table(r - 1, table, encoder);
-    while (r % rows_per_tile != 0 && fits()) encode_row(encoder, symbols_of(--r), states, coded);
+    if (r > 0) change_table(r - 1, with_table);
+    while (r % rows_per_tile != 0 && fits()) encode_row(with_table.encoder, symbols_of(--r), states, coded);
     head_.dry = dry;
     has_states_ = true;
     rows_left_ = r;
     coded_ = coded;
     states_ = states;
-  }
-
-  // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them.
-  ARRCOMP_PART void write_low_bits() {
-    const int k = head_.shift;
-    const int own_rows = carries(k) ? coded_rows_ - carried_rows : coded_rows_;
-    if (!has_states_) states_ = splat<U32>(lowest_state);
-    has_states_ = true;
-    BitWriter bits(side_);
-    int r = 0;
-    if constexpr (splits_words<Word>)
-      if (k > 0) r = write_low_bits_of_tiles(bits, own_rows);
-    if (k > 0)
-      for (; r < own_rows; ++r) bits.put(words_.load(r) & ones<Word>(k), k);
-    for (r = own_rows; r < coded_rows_; ++r) {
-      const Word u = words_.load(r);
-      if (k > carried_bits) bits.put((u & ones<Word>(k)) >> carried_bits, k - carried_bits);
-      states_ = states_ | (lowest(u) & splat<U32>(3)) << carried_bits * (r - own_rows);
-    }
-    side_ = bits.finish();
-  }
-
-  // Returns the row behind those tiles.
-  ARRCOMP_METHOD int write_low_bits_of_tiles(BitWriter& bits, int end) {
-    const int k = head_.shift;
-    const U32 mask = ones<U32>(k);
-    int r = 0;
-    ARRCOMP_ROLLED for (; r + rows_per_tile <= end; r += rows_per_tile) {  // counted: low bits, 8 rows
-      const int tile = r / rows_per_tile;
-      U32 u[rows_per_tile];
-      words_.load_tile(tile, words_.is_wide(tile), u);
-      words_.narrow_tile(r, u, k, memory_.widths[tile]);
-      if (T::width > 16 && k > 16) {
-        bits.put_wide_tile(u, k);
-      } else {
-        ARRCOMP_UNROLL for (U32& x : u) x = x & mask;
-        bits.put_tile(u, k);
-      }
-    }
-    return r;
-  }
-
-  ARRCOMP_PART void write_exceptions() {
-    const int padded = exceptions_ + (exceptions_ & 1);
-    const int bytes = exceptions_ * static_cast<int>(sizeof(typename T::storage));
-    sync();
-    if (leader()) {
-      uint8_t* values = side_ + padded * 2;
-      for (int e = 0; e < padded; ++e) {
-        const uint16_t position = e < exceptions_ ? memory_.positions[e] : 0;
-        memcpy(side_ + e * 2, &position, 2);
-      }
-      for (int e = 0; e < exceptions_; ++e)
-        memcpy(values + e * sizeof(typename T::storage), this->elements_of(0) + memory_.positions[e],
-               sizeof(typename T::storage));
-      for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
-    }
-    sync();  // the positions have been read before another chunk has some
-    side_ += padded * 2 + (bytes + 3) / 4 * 4;
   }
 
   // Symbols of the rows that are left, unless their words pass the limit.
@@ -565,22 +307,10 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
     states_ = states;
   }
 
-  ARRCOMP_PART void write_raw() {
-    start(Transform::integer);
-    head_.plain = true;
-    head_.coder = Coder::packed;
-    head_.shift = T::width;
-    side_ = head_.write(side_, T::word_bits);
-    BitWriter bits(side_);
-    for (int r = 0; r < rows_; ++r) bits.put(element_bits(r), T::width);
-    side_ = bits.finish();
-  }
-
   // the group
   uint64_t group_first_;
-  uint32_t group_count_, stride_, chunks_;
-  uint8_t *side_begin_, *side_;
-  bool has_states_;
+  uint32_t group_count_, stride_;
+  uint8_t* side_begin_;
   NearMemory* near_;
 
   // how the chunk is tried, and what was before
@@ -602,20 +332,18 @@ ARRCOMP_INLINE void encode_tiles(GroupEncoder<T> (&groups)[N]) {
     for (int i = 0; i < N; ++i) all = all && groups[i].has_tile();
     return all;
   };
-  SymbolEncoder encoders[N];
-  int tables[N];
-  for (int& table : tables) table = -1;
+  typename GroupEncoder<T>::TableEncoder encoders[N];
   while (have_tiles()) {
     U32 states[N];
     uint16_t* words[N];
     for (int i = 0; i < N; ++i) {
-      groups[i].change_table(groups[i].rows_left_ - 1, tables[i], encoders[i]);
+      groups[i].change_table(groups[i].rows_left_ - 1, encoders[i]);
       states[i] = groups[i].states_;
       words[i] = groups[i].coded_;
     }
     for (int j = 0; j < rows_per_tile; ++j)
       ARRCOMP_UNROLL for (int i = 0; i < N; ++i)
-          encode_row(encoders[i], groups[i].symbols_of(--groups[i].rows_left_), states[i], words[i]);
+          encode_row(encoders[i].encoder, groups[i].symbols_of(--groups[i].rows_left_), states[i], words[i]);
     for (int i = 0; i < N; ++i) {
       groups[i].states_ = states[i];
       groups[i].coded_ = words[i];

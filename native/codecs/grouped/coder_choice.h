@@ -1,0 +1,158 @@
+// How the words of a chunk are coded: packed, or as symbols of a table above bits of which none is coded; what each way
+// takes is estimated. FORMAT.md, section 4.
+#pragma once
+#include "codecs/grouped/masked_words.h"
+#include "codecs/packing.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+template <class T, int chunk_limit>
+class CoderChoice : protected MaskedWords<T, chunk_limit> {
+  using Masked = MaskedWords<T, chunk_limit>;
+
+ protected:
+  using Masked::context_, Masked::memory_, Masked::words_;
+  using Masked::exponent_shift_, Masked::leaves_out_;
+  using Masked::head_, Masked::coded_rows_;
+  using typename Masked::Memory, typename Masked::Scalar, typename Masked::Word;
+
+  using Masked::Masked;
+
+  // Returns the bits that the words take, as estimated.
+  ARRCOMP_PART uint64_t choose_coder() {
+    if (coded_rows_ == 0) return 0;
+    head_.coder = Coder::packed;
+    head_.shift = width_of_all();
+    const uint64_t packed = packed_bits();
+    if (context_.fast) return packed;
+    const EntropyChoice choice = choose_entropy();
+    // What states cost, and what they take, is a matter of all chunks.
+    if (choice.bits + choice.in_states + (states_bytes * 8 - choice.in_states) / chunks_ >= packed) return packed;
+    head_.coder = Coder::entropy;
+    head_.shift = choice.shift;
+    head_.table = choice.table;
+    return choice.bits + (has_states_ ? 0 : states_bytes * 8 / chunks_);
+  }
+
+  // The bits that masks take.
+  ARRCOMP_METHOD uint32_t mask_bits() const {
+    uint32_t bits = 0;
+    if (head_.mask == MaskKind::values) bits += this->bits_of_row_masks();
+    if (head_.mask == MaskKind::marks) bits += memory_.missing.bits;
+    if (leaves_out_) bits += missing_side_bytes * 8 + memory_.missing.bits;
+    return bits;
+  }
+
+  ARRCOMP_METHOD int rows_of_tile(int tile) const {
+    const int left = coded_rows_ - tile * rows_per_tile;
+    return left < rows_per_tile ? left : rows_per_tile;
+  }
+
+  // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole
+  // tiles.
+  ARRCOMP_METHOD bool can_carry() const { return !has_states_ && coded_rows_ % carried_rows == 0; }
+  // And has, with k low bits.
+  ARRCOMP_METHOD bool carries(int k) const { return k >= carried_bits && can_carry(); }
+
+  // Where it has not, its last rows are coded without words, from states that are almost nothing. Exponents have no place
+  // to say so.
+  ARRCOMP_METHOD bool has_dry_rows() const {
+    return !has_states_ && !carries(head_.shift) && head_.transform != Transform::exponent;
+  }
+
+  static constexpr uint32_t missing_side_bytes = 4 + sizeof(Scalar);
+
+  // of the group
+  uint32_t chunks_;
+  bool has_states_;
+
+ private:
+  static constexpr uint32_t least_gain_of_tiles = 256 * 32;  // in 1/256 bit
+
+  struct EntropyChoice {
+    int shift, table;    // or tables_of_tiles
+    uint64_t bits;       // as estimated
+    uint64_t in_states;  // others, which the group's initial states take
+  };
+
+  ARRCOMP_PART EntropyChoice choose_entropy() const {
+    const bool exponent = head_.transform == Transform::exponent;
+    int shift = exponent ? exponent_shift_ : 0;
+    const Sample<Word> sample = words_.sample(coded_rows_, T::width > 16 ? shift : 0);
+    if (!exponent) shift = choose_shift(sample, T::word_bits);
+    EntropyChoice best{shift, 0, ~uint64_t{0}, 0};
+    for (;;) {
+      const EntropyChoice choice = sampled_choice(sample, shift);
+      if (choice.bits < best.bits) best = choice;
+      if (exponent || shift >= carried_bits || !can_carry()) break;
+      shift = carried_bits;  // one low bit more may be worth what the states then save
+    }
+    // Exponents gain little by it.
+    return !exponent && is_uneven(sample, best.shift) ? choose_tables_of_tiles(best.shift) : best;
+  }
+
+  // Each tile's own table, where these save more than they take; else the best for all rows.
+  ARRCOMP_PART EntropyChoice choose_tables_of_tiles(int shift) const {
+    const TableChoice tables = context_.tables->choice(false);
+    Features all{0, {}};
+    uint32_t bits_256 = 256 * 8 * bytes_of_tiles(static_cast<uint32_t>(coded_rows_));
+    sync();  // tables of the chunk before have been read
+    for (int t = 0; t < tiles_of(coded_rows_); ++t) {
+      const Features features = features_of_tile(t, shift, tables.knots);
+      const TableCost own = cheapest_table(tables, features);
+      bits_256 += own.bits_256;
+      all.add(features);
+      if (leader()) memory_.tables[t] = static_cast<uint8_t>(own.table);
+    }
+    sync();
+    const TableCost one = cheapest_table(tables, all);
+    const bool saves = bits_256 + least_gain_of_tiles < one.bits_256;
+    return entropy_choice(shift, saves ? TableCost{tables_of_tiles, bits_256} : one, all.samples);
+  }
+
+  ARRCOMP_PART Features features_of_tile(int tile, int shift, const uint32_t* knots) const {
+    const int first = tile * rows_per_tile, rows = rows_of_tile(tile);
+    FeatureSums sums(knots);
+    ARRCOMP_ROLLED for (int r = first; r < first + rows; ++r) sums.add(words_.load(r) >> shift);
+    return sums.of(rows);
+  }
+
+  ARRCOMP_PART EntropyChoice sampled_choice(const Sample<Word>& sample, int shift) const {
+    const TableChoice tables = context_.tables->choice(head_.transform == Transform::exponent);
+    const Features features = gather_features(sample, shift - sample.taken_off, tables.knots);
+    return entropy_choice(shift, cheapest_table(tables, features), features.samples);
+  }
+
+  // `cost` is that of so many samples.
+  ARRCOMP_METHOD EntropyChoice entropy_choice(int shift, const TableCost& cost, uint32_t samples) const {
+    const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
+    const uint64_t bits = values * cost.bits_256 / (256 * samples), in_states = bits_in_states(shift, bits);
+    return {shift, cost.table, values * shift + bits - in_states, in_states};
+  }
+
+  // Of `bits` of symbols, above k raw ones, those that the group's initial states take.
+  ARRCOMP_METHOD uint64_t bits_in_states(int k, uint64_t bits) const {
+    if (has_states_) return 0;
+    if (carries(k)) return carried_rows * carried_bits * lanes_per_row;
+    constexpr uint64_t most = 14 * lanes_per_row;  // about what dry rows leave
+    return head_.transform == Transform::exponent ? 0 : bits < most ? bits : most;
+  }
+
+  // The bits that packing takes.
+  ARRCOMP_METHOD uint64_t packed_bits() const {
+    if (head_.shift > 0) return static_cast<uint64_t>(coded_rows_) * lanes_per_row * head_.shift;
+    uint64_t total = 0;
+    for (int t = 0; t < tiles_of(coded_rows_); ++t)
+      total += 8 + static_cast<uint64_t>(rows_of_tile(t)) * lanes_per_row * memory_.widths[t];
+    return total;
+  }
+
+  // The width of all tiles, or 0 where they differ.
+  ARRCOMP_METHOD int width_of_all() const {
+    const int tiles = tiles_of(coded_rows_), width = memory_.widths[0];
+    const U32 widths = load_first(memory_.widths, tiles);
+    return any(ne(widths, splat<U32>(static_cast<uint32_t>(width))) & mask(low_mask(tiles))) ? 0 : width;
+  }
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA
