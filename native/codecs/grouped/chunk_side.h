@@ -2,6 +2,7 @@
 // section 4.
 #pragma once
 #include "codecs/grouped/coder_choice.h"
+#include "codecs/packing.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -14,7 +15,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   using Choice::element_bits, Choice::start, Choice::rows_of_tile, Choice::carries;
   using Choice::has_states_;
   using Choice::leaves_out_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_, Choice::coded_rows_;
-  using typename Choice::Memory, typename Choice::Word;
+  using typename Choice::Word;
 
   using Choice::Choice;
 

@@ -202,8 +202,6 @@ class ChunkValues {
     return count_ / (rows_per_tile * lanes_per_row) * rows_per_tile;
   }
 
-  // Returns the row behind those tiles.
-
   static constexpr bool has_unsorted_tiles = splits_words<Word> && T::width >= 16;
 
   const EncodeContext<T>& context_;
@@ -295,6 +293,7 @@ class ChunkValues {
     return true;
   }
 
+  // Returns the row behind those tiles.
   ARRCOMP_METHOD int or_of_tiles(Word& all) const {
     constexpr int words = rows_per_tile * T::width / 32;  // of 32 bits, of each lane
     const int end = rows_of_tiles();

@@ -1,8 +1,7 @@
-// How the words of a chunk are coded: packed, or as symbols of a table above bits of which none is coded; what each way
-// takes is estimated. FORMAT.md, section 4.
+// How the words of a chunk are coded: packed, or as symbols of a table above low bits that are stored as they are; what
+// each way takes is estimated. FORMAT.md, section 4.
 #pragma once
 #include "codecs/grouped/masked_words.h"
-#include "codecs/packing.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -14,7 +13,7 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
   using Masked::context_, Masked::memory_, Masked::words_;
   using Masked::exponent_shift_, Masked::leaves_out_;
   using Masked::head_, Masked::coded_rows_;
-  using typename Masked::Memory, typename Masked::Scalar, typename Masked::Word;
+  using typename Masked::Scalar, typename Masked::Word;
 
   using Masked::Masked;
 

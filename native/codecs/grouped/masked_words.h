@@ -9,7 +9,7 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
   using Values = ChunkValues<T, chunk_limit>;
 
  protected:
-  using typename Values::Memory, typename Values::Scalar, typename Values::Word;
+  using typename Values::Scalar, typename Values::Word;
   using Values::context_, Values::memory_, Values::words_;
   using Values::elements_of, Values::except, Values::final_value, Values::quantized_at_sight, Values::rows_of_tiles;
   using Values::has_unsorted_tiles;
@@ -32,20 +32,19 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     return true;
   }
 
-  ARRCOMP_METHOD int live_blocks() const {
-    return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
-  }
-
   // A bit for each place of a live block.
   ARRCOMP_METHOD uint32_t bits_of_row_masks() const {
     return static_cast<uint32_t>(live_blocks() * rows_per_block * lanes_per_row);
   }
 
-  int nonzero_;     // words that are not zero, or as many at most: 0 where there are none
-  uint64_t live_;   // blocks with such words
+  uint64_t live_;   // blocks with words that are not zero
   int coded_rows_;  // rows of words left to the coder
 
  private:
+  ARRCOMP_METHOD int live_blocks() const {
+    return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
+  }
+
   ARRCOMP_METHOD int word_bits() const { return head_.transform == Transform::quantized ? T::word_bits : T::width; }
 
   // Values become words. Notes what is not zero, and the tiles' widths. False where there are too many exceptions.
@@ -257,6 +256,8 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     }
     sync();
   }
+
+  int nonzero_;  // words that are not zero, or as many at most: 0 where there are none
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA
