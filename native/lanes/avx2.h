@@ -76,14 +76,52 @@ ARRCOMP_INLINE void store_narrowed(uint8_t* p, u32r x) {
   _mm_storel_epi64((__m128i*)p, _mm_packus_epi16(words, words));
 }
 
-ARRCOMP_INLINE u32r gather(const uint32_t* t, u32r i) {
-  return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)i, 4);
+// What 8 lanes index. Each is loaded alone: the instruction that gathers takes longer, on AMD's processors and, since its
+// microcode was mended (CVE-2022-40982), on Intel's. Two indices at a time leave the register.
+class Indices {
+ public:
+  ARRCOMP_METHOD explicit Indices(u32r i) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+      twos_[k] = ((u64r)i)[k];
+      asm("" : "+r"(twos_[k]));
+    }
+  }
+  // W: what is loaded from t[i], at any address.
+  template <class W, class T>
+  ARRCOMP_METHOD W load(const T* t, int lane) const {
+    W x;
+    __builtin_memcpy(&x, t + (lane % 2 == 0 ? (uint32_t)twos_[lane / 2] : twos_[lane / 2] >> 32), sizeof x);
+    return x;
+  }
+
+ private:
+  uint64_t twos_[4];
+};
+
+template <class T>
+ARRCOMP_INLINE u32r gather_words(const T* t, u32r i) {
+  const Indices indices(i);
+  const auto word = [&](int lane) ARRCOMP_LAMBDA { return _mm256_set1_epi32((int)indices.load<uint32_t>(t, lane)); };
+  const __m256i a = _mm256_blend_epi32(word(0), word(1), 0x02), b = _mm256_blend_epi32(word(2), word(3), 0x08);
+  const __m256i c = _mm256_blend_epi32(word(4), word(5), 0x20), d = _mm256_blend_epi32(word(6), word(7), 0x80);
+  return (u32r)_mm256_blend_epi32(_mm256_blend_epi32(a, b, 0x0c), _mm256_blend_epi32(c, d, 0xc0), 0xf0);
 }
-ARRCOMP_INLINE u32r gather(const uint16_t* t, u32r i) {
-  return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)i, 2) & 0xffff;
-}
-ARRCOMP_INLINE u32r gather(const uint8_t* t, u32r i) {
-  return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)i, 1) & 0xff;
+ARRCOMP_INLINE u32r gather(const uint32_t* t, u32r i) { return gather_words(t, i); }
+ARRCOMP_INLINE u32r gather(const uint16_t* t, u32r i) { return gather_words(t, i) & 0xffff; }
+ARRCOMP_INLINE u32r gather(const uint8_t* t, u32r i) { return gather_words(t, i) & 0xff; }
+
+ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], u32r i, u32r& first, u32r& second) {
+  const Indices indices(i);
+  const auto pair = [&](int lane)
+                        ARRCOMP_LAMBDA { return _mm256_set1_epi64x((long long)indices.load<uint64_t>(t, lane)); };
+  const auto four = [&](int lane) ARRCOMP_LAMBDA {  // of this lane, the next, and the fourth after each
+    return (__m256)_mm256_blend_epi32(_mm256_blend_epi32(pair(lane), pair(lane + 1), 0x0c),
+                                      _mm256_blend_epi32(pair(lane + 4), pair(lane + 5), 0xc0), 0xf0);
+  };
+  const __m256 a = four(0), b = four(2);
+  first = (u32r)_mm256_shuffle_ps(a, b, 0x88);
+  second = (u32r)_mm256_shuffle_ps(a, b, 0xdd);
 }
 
 // t[i mod n]: permutations of a register see the low bits of an index alone, and blending sees the sign bit.
@@ -262,6 +300,16 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
     bits |= (uint32_t)_mm256_movemask_ps((__m256)lanes.v[i]) << (8 * i);
   }
   return bits;
+}
+
+constexpr bool gathers_pairs = true;
+
+ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], U32 i, U32& first, U32& second) {
+#pragma GCC unroll 4
+  for (int k = 0; k < U32::registers; k++) gather_pair(t, i.v[k], first.v[k], second.v[k]);
+}
+ARRCOMP_INLINE U32 gather_at(const uint16_t* t, U32 bytes) {
+  ARRCOMP_EACH(U32, gather_words((const uint8_t*)t, bytes.v[i]) & 0xffff);
 }
 
 // What streaming.h needs: a row's registers, where its elements have so many bytes at least; two registers at an offset.

@@ -429,6 +429,7 @@ struct RegisterShift {
 // Each needs those before it.
 // clang-format off
 #include "streaming.h"
+#include "no_pairs.h"
 #include "rows.h"
 #include "words.h"
 #include "generic.h"

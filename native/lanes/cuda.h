@@ -552,6 +552,7 @@ ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
 ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return {__funnelshift_r(x.v, 0, n.v)}; }
 ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return {x.v * in_registers(U32{1u << k}).v + y.v}; }  // not two
+ARRCOMP_INLINE U32 minus_shifted(U32 x, int k) { return {x.v * in_registers(U32{~0u << k}).v}; }
 ARRCOMP_INLINE U32 funnel(U32 x, U32 y, int k) { return {__funnelshift_rc(x.v, y.v, k)}; }
 ARRCOMP_INLINE U32 bit_length(U32 x) {
 #ifdef __CUDACC__

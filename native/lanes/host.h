@@ -37,7 +37,6 @@ struct AliasSlots {
 
 constexpr bool keeps_rows = true;
 constexpr bool tiles_in_registers = false;
-constexpr bool gathers_pairs = false;
 
 ARRCOMP_INLINE void sync() {}
 ARRCOMP_INLINE bool leader() { return true; }
@@ -194,6 +193,7 @@ ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
 ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 ARRCOMP_INLINE U32 gather(const uint16_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 ARRCOMP_INLINE U32 gather(const uint8_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
+
 template <int n>
 ARRCOMP_INLINE const uint32_t* nearby(const uint32_t* t) {
   return t;
@@ -204,6 +204,7 @@ ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 x) {
 }
 
 ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return x << k | y; }
+ARRCOMP_INLINE U32 minus_shifted(U32 x, int k) { return splat<U32>(0) - (x << k); }
 
 ARRCOMP_INLINE U32 funnel(U32 x, U32 y, int k) { return k == 0 ? x : k == 32 ? y : x >> k | y << (32 - k); }
 

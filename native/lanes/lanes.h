@@ -90,6 +90,7 @@
 //                                      to 32;  funnel_wrapped(x, y, k)  by k mod 32
 //               in_halves(x, y)        the lower halves of x and, above them, of y
 //               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
+//               minus_shifted(x, k)    -(x << k), k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
 //               gather(const uint32_t* t, i)     i below 2^31; also of uint16_t and uint8_t, zero-extended: these may

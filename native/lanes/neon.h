@@ -217,6 +217,7 @@ ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)vclzq_u32((u
 // clang-format off
 #include "maskless.h"
 #include "no_streaming.h"
+#include "no_pairs.h"
 #include "rows.h"
 #include "words.h"
 #include "generic.h"

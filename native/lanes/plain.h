@@ -167,6 +167,7 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 #include "maskless.h"
 #include "bit_length.h"
 #include "no_streaming.h"
+#include "no_pairs.h"
 #include "rows.h"
 #include "words.h"
 #include "generic.h"

@@ -59,11 +59,6 @@ ARRCOMP_INLINE Mask nonzero_unsorted(V (&rows)[n]) {
   return mask(all ? ~0u : 0);
 }
 
-ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], U32 i, U32& first, U32& second) {
-  first = gather(t[0], i << 1);
-  second = gather(t[0] + 1, i << 1);
-}
-
 ARRCOMP_INLINE void set_bits(uint32_t* p, U32 x, Mask m) {
   uint32_t places[32];
   store(places, x);
@@ -72,8 +67,6 @@ ARRCOMP_INLINE void set_bits(uint32_t* p, U32 x, Mask m) {
     p[place / 32] |= 1u << place % 32;
   }
 }
-
-ARRCOMP_INLINE U32 gather_at(const uint16_t* t, U32 bytes) { return gather(t, bytes >> 1); }
 
 ARRCOMP_INLINE U32 in_halves(U32 lower, U32 upper) { return (lower & splat<U32>(0xffff)) | upper << 16; }
 
