@@ -119,6 +119,10 @@ struct PredictionFunctions {
   void (*change_differences)(const PredictionJob& job, bool take, uint64_t size, uint64_t inner, void* codes,
                              uint64_t begin, uint64_t end);
 
+  // Writes `count` differences: of integers from those so many places before.
+  void (*write_differences)(const PredictionJob& job, const void* integers, uint64_t distance, void* differences,
+                            uint64_t count);
+
   // Elements [first, first + count) that are kept exactly (codecs/predicted/exact.h). False where one of them would be
   // taken for absent.
   bool (*find_exact)(const PredictionJob& job, Unserved unserved, const void* source, void* made, uint64_t first,

@@ -41,7 +41,7 @@ class Predicted {
       });
     }
     AnyUnserved unserved;
-    unserved.add(encode_coarsest(grid(0), made(grids, 0), encoder));
+    unserved.add(encode_coarsest(static_cast<const uint8_t*>(grid(0)), made(grids, 0), encoder));
     for (int k = 0; k < steps; ++k) {
       const Refinement step = refinement(k);
       encoder.add(step.codes(), [&](uint64_t begin, uint64_t end, uint8_t* to) {
@@ -78,24 +78,53 @@ class Predicted {
 
   Refinement refinement(int k) const { return prediction_.refinement(k, job_.bound); }
 
-  Unserved encode_coarsest(const void* source, void* decoded, CodeGroupsEncoder& encoder) {
-    const Axes grid = prediction_.grid(0);
-    const Scratch codes = scratch_memory(grid.count() * code_item_, "codes");
-    const Unserved unserved = CoarsestGrid(job_, prediction_, grid, codes.get(), threads_).encode(source, decoded);
-    encoder.add(grid.count(), [&](uint64_t begin, uint64_t end, uint8_t* to) {
-      memcpy(to, codes.get() + begin * code_item_, (end - begin) * code_item_);
+  // Some rows at a time, whose integers a cache holds, behind the row before these. Their differences from the row before
+  // are taken on their way to the encoder.
+  Unserved encode_coarsest(const uint8_t* source, uint8_t* decoded, CodeGroupsEncoder& encoder) {
+    Axes rows = prediction_.grid(0);
+    const int axis = rows.axis_of_rows();
+    const uint64_t all = rows.sizes[axis], row = rows.inner(axis), at_once = rows_at_once(rows);
+    const bool differ = axis < max_axes - 1 && prediction_.has_differences(axis);
+    Prediction within_rows = prediction_;
+    if (differ) within_rows.differences &= static_cast<uint8_t>(~(1 << axis));
+    const Scratch integers = scratch_memory((1 + at_once) * row * code_item_, "codes");
+    uint8_t* const made = integers.get() + row * code_item_;
+    memset(integers.get(), 0, row * code_item_);
+    AnyUnserved unserved;
+    in_steps(0, all, at_once, [&](uint64_t begin, uint64_t end) {
+      rows.sizes[axis] = end - begin;
+      const uint64_t first = begin * row * item_;
+      CoarsestGrid grid(job_, within_rows, rows, made, threads_);
+      unserved.add(grid.encode(source + first, decoded == nullptr ? nullptr : decoded + first));
+      encoder.add((end - begin) * row, [&](uint64_t from, uint64_t to, uint8_t* codes) {
+        if (differ) return functions_.write_differences(job_, made + from * code_item_, row, codes, to - from);
+        memcpy(codes, made + from * code_item_, (to - from) * code_item_);
+      });
+      memcpy(integers.get(), made + (end - begin - 1) * row * code_item_, row * code_item_);
     });
-    return unserved;
+    return unserved.kind();
   }
 
+  // Several threads are started anew for some rows, which are to be worth it. A line is made as a whole.
+  uint64_t rows_at_once(const Axes& grid) const {
+    constexpr uint64_t elements = 1 << 17, elements_a_thread = 1 << 20;
+    const int axis = grid.axis_of_rows();
+    if (axis == max_axes - 1) return grid.sizes[axis];
+    const uint64_t wanted = threads_ == 1 ? elements : elements_a_thread * static_cast<uint64_t>(threads_);
+    return std::clamp<uint64_t>(wanted / grid.inner(axis), 1, grid.sizes[axis]);
+  }
+
+  // Codes stand where their elements come to stand, if these are as wide.
   bool decode_coarsest(CodeGroupsDecoder& decoder, void* target) {
     const Axes grid = prediction_.grid(0);
-    const Scratch codes = scratch_memory(grid.count() * code_item_, "codes");
+    Scratch own;
+    if (code_item_ != item_) own = scratch_memory(grid.count() * code_item_, "codes");
+    uint8_t* const codes = own != nullptr ? own.get() : static_cast<uint8_t*>(target);
     const auto use = [&](uint64_t begin, uint64_t end, const uint8_t* from) {
-      memcpy(codes.get() + begin * code_item_, from, (end - begin) * code_item_);
+      memcpy(codes + begin * code_item_, from, (end - begin) * code_item_);
     };
     if (!decoder.take(grid.count(), use)) return false;
-    CoarsestGrid(job_, prediction_, grid, codes.get(), threads_).decode(target);
+    CoarsestGrid(job_, prediction_, grid, codes, threads_).decode(target);
     return true;
   }
 

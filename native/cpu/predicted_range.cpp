@@ -17,8 +17,8 @@ class NeededRows {
     uint64_t begin, end;
   };
 
-  NeededRows(const Prediction& prediction, uint64_t first, uint64_t end) : prediction_(prediction) {
-    while (axis_ < max_axes - 1 && prediction.axes.sizes[axis_] == 1) ++axis_;
+  NeededRows(const Prediction& prediction, uint64_t first, uint64_t end)
+      : prediction_(prediction), axis_(prediction.axes.axis_of_rows()) {
     const uint64_t size = prediction.axes.inner(axis_);
     rows_[prediction.steps] = {first / size, ceil_div(end, size)};
     for (int k = prediction.steps; k-- > 0;) rows_[k] = coarse_rows(k);
@@ -61,7 +61,7 @@ class NeededRows {
   }
 
   const Prediction& prediction_;
-  int axis_ = 0;
+  int axis_;
   Rows rows_[max_steps + 1];
 };
 

@@ -32,6 +32,13 @@ struct Axes {
     return product == count;
   }
 
+  // The first axis that has several places; else the last. All of an array at one of them is a row.
+  ARRCOMP_SHARED int axis_of_rows() const {
+    int axis = 0;
+    while (axis < max_axes - 1 && sizes[axis] == 1) ++axis;
+    return axis;
+  }
+
   // Elements of the axes before `axis`, and of those behind.
   ARRCOMP_SHARED uint64_t outer(int axis) const {
     uint64_t product = 1;
