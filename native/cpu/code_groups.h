@@ -121,6 +121,23 @@ class CodeGroupsDecoder {
   // are corrupt.
   template <class Use>
   bool take(uint64_t count, Use use) {
+    return take_groups(count, [&](int worker, uint64_t) { return buffers_[worker]; }, use);
+  }
+
+  // The same, to `codes`.
+  bool take_to(uint64_t count, uint8_t* codes) {
+    const auto at = [&](uint64_t begin) { return codes + begin * item_; };
+    return take_groups(
+        count, [&](int, uint64_t begin) { return at(begin); },
+        [&](uint64_t begin, uint64_t end, const uint8_t* from) {
+          if (from != at(begin)) memcpy(at(begin), from, (end - begin) * item_);
+        });
+  }
+
+ private:
+  // Whole groups are decoded to place(worker, begin).
+  template <class Place, class Use>
+  bool take_groups(uint64_t count, Place place, Use use) {
     const uint64_t size = plan_.group_size();
     uint64_t used = 0;
     if (taken_ % size != 0) {
@@ -137,8 +154,9 @@ class CodeGroupsDecoder {
         pieces.each_for(worker, [&](uint64_t begin, uint64_t end) {
           for (uint64_t g = begin; g < end && !is_interrupted(); g += decoded_at_once) {
             const uint64_t last = std::min(g + decoded_at_once, end);
-            if (!decode_groups(first + g, first + last, buffers_[worker])) ok = false;
-            use(used + g * size, used + last * size, buffers_[worker]);
+            uint8_t* const codes = place(worker, used + g * size);
+            if (!decode_groups(first + g, first + last, codes)) ok = false;
+            use(used + g * size, used + last * size, codes);
           }
         });
       });
@@ -153,7 +171,6 @@ class CodeGroupsDecoder {
     return true;
   }
 
- private:
   bool decode_groups(uint64_t begin, uint64_t end, uint8_t* to) const {
     return isa().decode_groups(groups_.job(plan_, codec_, array_with(to, begin * plan_.group_size(), item_), false),
                                begin, end);

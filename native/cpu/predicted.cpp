@@ -120,10 +120,7 @@ class Predicted {
     Scratch own;
     if (code_item_ != item_) own = scratch_memory(grid.count() * code_item_, "codes");
     uint8_t* const codes = own != nullptr ? own.get() : static_cast<uint8_t*>(target);
-    const auto use = [&](uint64_t begin, uint64_t end, const uint8_t* from) {
-      memcpy(codes + begin * code_item_, from, (end - begin) * code_item_);
-    };
-    if (!decoder.take(grid.count(), use)) return false;
+    if (!decoder.take_to(grid.count(), codes)) return false;
     CoarsestGrid(job_, prediction_, grid, codes, threads_).decode(target);
     return true;
   }

@@ -31,13 +31,14 @@ class PartOfStep {
     each_piece(begin, end, step_.coarse(), 1,
                [&](uint64_t line, uint64_t, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
                  for (uint64_t i = first; i < last; i += lanes_per_row) {
-                   const int n = lanes(last - i);
-                   const uint64_t left = step_.size - 2 * i, own = 2 * static_cast<uint64_t>(n);
+                   const uint64_t row = whole_row(i, first, last);
+                   const int n = lanes(last - row);
+                   const uint64_t left = step_.size - 2 * row, own = 2 * static_cast<uint64_t>(n);
                    Word even, odd;
-                   load_two(fine, line * step_.size + 2 * i, static_cast<int>(left < own ? left : own), even, odd);
-                   store_elements<T>(coarse, to, n, even);
-                   to += static_cast<uint64_t>(n);
+                   load_two(fine, line * step_.size + 2 * row, static_cast<int>(left < own ? left : own), even, odd);
+                   store_elements<T>(coarse, to + row - first, n, even);
                  }
+                 to += last - first;
                });
   }
 
@@ -56,8 +57,7 @@ class PartOfStep {
       }
       const Real x = T::widen(bits);
       const Word q = book.code(predicted(near), bits, x, gaps, value, failed);
-      store_row(codes, q, row.n);
-      codes += row.n;
+      store_row(codes + row.code, q, row.n);
       unserved.add(gaps, bits, failed & first_lanes(row.n));
       if (made != nullptr) store_values(coarse, made, row, value);
     });
@@ -68,22 +68,28 @@ class PartOfStep {
   ARRCOMP_PART void decode(const CodeBook<T>& book, const void* coarse, const Scalar* codes, void* fine, uint64_t begin,
                            uint64_t end) const {
     each_row(coarse, fine, begin, end, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
-      const Word q = load_row(codes, row.n);
-      codes += row.n;
+      const Word q = load_row(codes + row.code, row.n);
       store_values(coarse, fine, row, book.value(predicted(near), q));
     });
   }
 
  private:
-  // n values that the coarser grid does not have: where the first of them stands in the finer grid. On a line, where the
-  // element before it stands there and in the coarser grid.
+  // n values that the coarser grid does not have: where the code of the first of them stands, and the value in the finer
+  // grid. On a line, where the element before it stands there and in the coarser grid.
   struct Row {
-    uint64_t fine, coarse;
+    uint64_t code, fine, coarse;
     int n;
   };
 
   ARRCOMP_METHOD static int lanes(uint64_t left) {
     return left < lanes_per_row ? static_cast<int>(left) : lanes_per_row;
+  }
+
+  // Where the row of elements [first, last) begins that has element `i` as its first. On a CPU, which takes long for a part
+  // of a row, it ends with the last element, and has some again, if there are as many.
+  ARRCOMP_METHOD static uint64_t whole_row(uint64_t i, uint64_t first, uint64_t last) {
+    if constexpr (tiles_in_registers) return i;
+    return last - i < lanes_per_row && last - first >= lanes_per_row ? last - lanes_per_row : i;
   }
 
   ARRCOMP_METHOD Real predicted(const Neighbours<Real>& near) const {
@@ -111,6 +117,7 @@ class PartOfStep {
   // `fine`, if it is not null, but for those that visit has.
   template <class Visit>
   ARRCOMP_METHOD void each_row(const void* coarse, void* fine, uint64_t begin, uint64_t end, Visit visit) const {
+    uint64_t code = 0;
     if (step_.inner > 1) {
       each_piece(begin, end, step_.inner, step_.fine(),
                  [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
@@ -118,9 +125,11 @@ class PartOfStep {
                    const uint64_t odd = (block * step_.size + 2 * i + 1) * step_.inner;
                    ARRCOMP_ROLLED
                    for (uint64_t j = first; j < last; j += lanes_per_row) {  // counted: between slices, 1 row
-                     const int n = lanes(last - j);
-                     visit(slices.at(j, n), Row{odd + j, 0, n});
+                     const uint64_t at = whole_row(j, first, last);
+                     const int n = lanes(last - at);
+                     visit(slices.at(at, n), Row{code + at - first, odd + at, 0, n});
                    }
+                   code += last - first;
                    if (fine != nullptr) copy_slices(coarse, fine, block, i, first, last);
                  });
       return;
@@ -131,8 +140,11 @@ class PartOfStep {
         const uint64_t count = last - i < line_segment ? last - i : line_segment;
         window_.open(coarse, coarse_line, step_.coarse(), i, count);
         ARRCOMP_ROLLED
-        for (uint64_t j = 0; j < count; j += lanes_per_row)  // counted: between elements, 1 row
-          visit(window_.at(j), Row{fine_line + 2 * (i + j), coarse_line + i + j, lanes(count - j)});
+        for (uint64_t j = 0; j < count; j += lanes_per_row) {  // counted: between elements, 1 row
+          const uint64_t at = whole_row(j, 0, count);
+          visit(window_.at(at), Row{code + at, fine_line + 2 * (i + at), coarse_line + i + at, lanes(count - at)});
+        }
+        code += count;
       }
       if (fine != nullptr && last == step_.fine() && step_.coarse() > last)
         copy(coarse, coarse_line + last, fine, fine_line + 2 * last, 1);
@@ -166,8 +178,9 @@ class PartOfStep {
 
   ARRCOMP_METHOD static void copy(const void* from, uint64_t first, void* to, uint64_t to_first, uint64_t count) {
     for (uint64_t j = 0; j < count; j += lanes_per_row) {
-      const int n = lanes(count - j);
-      store_elements<T>(to, to_first + j, n, load_elements<T>(from, first + j, n));
+      const uint64_t at = whole_row(j, 0, count);
+      const int n = lanes(count - at);
+      store_elements<T>(to, to_first + at, n, load_elements<T>(from, first + at, n));
     }
   }
 
