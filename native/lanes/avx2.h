@@ -124,13 +124,14 @@ ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], u32r i, u32r& first, u32
   second = (u32r)_mm256_shuffle_ps(a, b, 0xdd);
 }
 
-// t[i mod n]: permutations of a register see the low bits of an index alone, and blending sees the sign bit.
+// t[i mod n]: permutations of a register see the low bits of an index alone, and blending sees the sign bit. Long tables
+// are gathered by the instruction, as loops that look codes up do little else, and are faster if they are short.
 template <int n>
 ARRCOMP_INLINE u32r lookup(const uint32_t* t, u32r i) {
   if constexpr (n == 8) {
     return (u32r)_mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i*)t), (__m256i)i);
   } else if constexpr (n > 32) {
-    return gather(t, i & (n - 1));
+    return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)(i & (n - 1)), 4);
   } else {
     const __m256 lower = (__m256)lookup<n / 2>(t, i), upper = (__m256)lookup<n / 2>(t + n / 2, i);
     return (u32r)_mm256_blendv_ps(lower, upper, (__m256)(i << (n == 16 ? 28 : 27)));

@@ -532,6 +532,7 @@ template <class T>
 ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
   return {x.v >= y.v};
 }
+ARRCOMP_INLINE Mask ge_varying(U32 x, U32 y) { return ge(x, y); }
 
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 template <auto mask, class V>

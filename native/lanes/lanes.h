@@ -63,6 +63,7 @@
 //               end_streaming()        behind the last rows of all, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
 //               eq ne lt ge    unsigned                    min max    unsigned
+//               ge_varying(x, y)       ge(x, y), in fewest instructions where y is not uniform
 //               masked_or<mask, bits>(x)   (x & mask) | bits, of constants
 //               merged<mask>(x, y)     (x & mask) | (y & ~mask)
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x

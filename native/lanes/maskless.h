@@ -64,7 +64,7 @@ ARRCOMP_INLINE uint32_t part(Mask m, int i) {
   ARRCOMP_INLINE Mask name(V x, V y) { return from_lanes(lo(name##_lanes(x, y))); }
 ARRCOMP_COMPARE32(U32, eq, ==)
 ARRCOMP_COMPARE32(U32, lt, <)
-ARRCOMP_COMPARE32(U32, ge, >=)
+ARRCOMP_COMPARE32(U32, ge_varying, >=)
 ARRCOMP_COMPARE32(F32, le, <=)
 ARRCOMP_COMPARE32(F32, lt, <)
 ARRCOMP_COMPARE64(U64, eq, ==)

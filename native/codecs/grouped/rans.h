@@ -96,8 +96,8 @@ class SymbolFields {
 
   // Whether a state has no room for the symbol.
   ARRCOMP_METHOD Mask is_full(U32 x) const {
-    if constexpr (gathers_pairs) return ge(x, minus_shifted(minus_frequency(), 32 - precision));
-    return ge(x, fields_ << (32 - precision));  // the frequency, with the other fields shifted out
+    if constexpr (gathers_pairs) return ge_varying(x, minus_shifted(minus_frequency(), 32 - precision));
+    return ge_varying(x, fields_ << (32 - precision));  // the frequency, with the other fields shifted out
   }
   // How often x has the symbol's frequency.
   ARRCOMP_METHOD U32 quotient(U32 x) const {
