@@ -57,7 +57,9 @@ class PartOfStep {
       }
       const Real x = T::widen(bits);
       const Word q = book.code(predicted(near), bits, x, gaps, value, failed);
-      store_row(codes + row.code, q, row.n);
+      codes -= row.again;
+      store_row(codes, q, row.n);
+      codes += row.n;
       unserved.add(gaps, bits, failed & first_lanes(row.n));
       if (made != nullptr) store_values(coarse, made, row, value);
     });
@@ -68,17 +70,19 @@ class PartOfStep {
   ARRCOMP_PART void decode(const CodeBook<T>& book, const void* coarse, const Scalar* codes, void* fine, uint64_t begin,
                            uint64_t end) const {
     each_row(coarse, fine, begin, end, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
-      const Word q = load_row(codes + row.code, row.n);
+      codes -= row.again;
+      const Word q = load_row(codes, row.n);
+      codes += row.n;
       store_values(coarse, fine, row, book.value(predicted(near), q));
     });
   }
 
  private:
-  // n values that the coarser grid does not have: where the code of the first of them stands, and the value in the finer
-  // grid. On a line, where the element before it stands there and in the coarser grid.
+  // n values that the coarser grid does not have: where the first of them stands in the finer grid. On a line, where the
+  // element before it stands there and in the coarser grid. The row before has the first `again` of them too.
   struct Row {
-    uint64_t code, fine, coarse;
-    int n;
+    uint64_t fine, coarse;
+    int n, again;
   };
 
   ARRCOMP_METHOD static int lanes(uint64_t left) {
@@ -117,7 +121,6 @@ class PartOfStep {
   // `fine`, if it is not null, but for those that visit has.
   template <class Visit>
   ARRCOMP_METHOD void each_row(const void* coarse, void* fine, uint64_t begin, uint64_t end, Visit visit) const {
-    uint64_t code = 0;
     if (step_.inner > 1) {
       each_piece(begin, end, step_.inner, step_.fine(),
                  [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
@@ -127,9 +130,8 @@ class PartOfStep {
                    for (uint64_t j = first; j < last; j += lanes_per_row) {  // counted: between slices, 1 row
                      const uint64_t at = whole_row(j, first, last);
                      const int n = lanes(last - at);
-                     visit(slices.at(at, n), Row{code + at - first, odd + at, 0, n});
+                     visit(slices.at(at, n), Row{odd + at, 0, n, static_cast<int>(j - at)});
                    }
-                   code += last - first;
                    if (fine != nullptr) copy_slices(coarse, fine, block, i, first, last);
                  });
       return;
@@ -142,9 +144,9 @@ class PartOfStep {
         ARRCOMP_ROLLED
         for (uint64_t j = 0; j < count; j += lanes_per_row) {  // counted: between elements, 1 row
           const uint64_t at = whole_row(j, 0, count);
-          visit(window_.at(at), Row{code + at, fine_line + 2 * (i + at), coarse_line + i + at, lanes(count - at)});
+          const Row row{fine_line + 2 * (i + at), coarse_line + i + at, lanes(count - at), static_cast<int>(j - at)};
+          visit(window_.at(at), row);
         }
-        code += count;
       }
       if (fine != nullptr && last == step_.fine() && step_.coarse() > last)
         copy(coarse, coarse_line + last, fine, fine_line + 2 * last, 1);
