@@ -88,20 +88,20 @@ class Predicted {
     Prediction within_rows = prediction_;
     if (differ) within_rows.differences &= static_cast<uint8_t>(~(1 << axis));
     const Scratch integers = scratch_memory((1 + at_once) * row * code_item_, "codes");
-    uint8_t* const made = integers.get() + row * code_item_;
-    memset(integers.get(), 0, row * code_item_);
+    uint8_t* const own = integers.get() + row * code_item_;
+    if (differ) memset(integers.get(), 0, row * code_item_);
     AnyUnserved unserved;
-    in_steps(0, all, at_once, [&](uint64_t begin, uint64_t end) {
-      rows.sizes[axis] = end - begin;
-      const uint64_t first = begin * row * item_;
-      CoarsestGrid grid(job_, within_rows, rows, made, threads_);
+    for (uint64_t begin = 0; begin < all; begin += at_once) {
+      const uint64_t count = std::min(at_once, all - begin), first = begin * row * item_;
+      rows.sizes[axis] = count;
+      CoarsestGrid grid(job_, within_rows, rows, own, threads_);
       unserved.add(grid.encode(source + first, decoded == nullptr ? nullptr : decoded + first));
-      encoder.add((end - begin) * row, [&](uint64_t from, uint64_t to, uint8_t* codes) {
-        if (differ) return functions_.write_differences(job_, made + from * code_item_, row, codes, to - from);
-        memcpy(codes, made + from * code_item_, (to - from) * code_item_);
+      encoder.add(count * row, [&](uint64_t from, uint64_t to, uint8_t* codes) {
+        if (differ) return functions_.write_differences(job_, own + from * code_item_, row, codes, to - from);
+        memcpy(codes, own + from * code_item_, (to - from) * code_item_);
       });
-      memcpy(integers.get(), made + (end - begin - 1) * row * code_item_, row * code_item_);
-    });
+      if (differ) memcpy(integers.get(), own + (count - 1) * row * code_item_, row * code_item_);
+    }
     return unserved.kind();
   }
 

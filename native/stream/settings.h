@@ -32,7 +32,7 @@ struct Axes {
     return product == count;
   }
 
-  // The first axis that has several places; else the last. All of an array at one of them is a row.
+  // The first axis that has several places, else the last. What an array has at one of these is a row.
   ARRCOMP_SHARED int axis_of_rows() const {
     int axis = 0;
     while (axis < max_axes - 1 && sizes[axis] == 1) ++axis;
