@@ -93,7 +93,10 @@ def test_noise_is_kept(name: str, codec: Codec) -> None:
     checks.check_codec(field(name, 11, 13, 17, noise=0.3), codec)
 
 
-@pytest.mark.parametrize("shape", [(2, 10_001), (5, 3001), (3001, 5), (3, 2, 2500), (70_001,), (40, 41, 43)], ids=str)
+LONG_SHAPES = [(2, 10_001), (5, 3001), (3001, 5), (3, 2, 2500), (70_001,), (40, 41, 43), (11, 130, 129)]
+
+
+@pytest.mark.parametrize("shape", LONG_SHAPES, ids=str)  # one thread takes the last's rows in two parts
 @pytest.mark.parametrize("predictor", ALWAYS)
 def test_long_lines_and_many_groups(predictor: Any, shape: tuple[int, ...]) -> None:
     for name, codec in (
