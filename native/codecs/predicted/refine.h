@@ -47,7 +47,8 @@ class PartOfStep {
   ARRCOMP_PART Unserved encode(const CodeBook<T>& book, const Gaps<T>& gaps, const void* coarse, const void* fine,
                                void* made, Scalar* codes, uint64_t begin, uint64_t end) const {
     UnservedLanes<T> unserved;
-    each_row(coarse, made, begin, end, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
+    const bool is_kept = made == nullptr;  // else it may stand in place of what is read
+    each_row(coarse, made, begin, end, is_kept, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
       Word even, bits, value;
       Mask failed;
       if (step_.inner > 1) {
@@ -69,7 +70,7 @@ class PartOfStep {
   // Makes the elements of the finer grid that belong to codes [begin, end), which stand from `codes` on.
   ARRCOMP_PART void decode(const CodeBook<T>& book, const void* coarse, const Scalar* codes, void* fine, uint64_t begin,
                            uint64_t end) const {
-    each_row(coarse, fine, begin, end, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
+    each_row(coarse, fine, begin, end, true, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
       codes -= row.again;
       const Word q = load_row(codes, row.n);
       codes += row.n;
@@ -90,10 +91,10 @@ class PartOfStep {
   }
 
   // Where the row of elements [first, last) begins that has element `i` as its first. On a CPU, which takes long for a part
-  // of a row, it ends with the last element, and has some again, if there are as many.
-  ARRCOMP_METHOD static uint64_t whole_row(uint64_t i, uint64_t first, uint64_t last) {
+  // of a row, it ends with the last element, and has some again, if there are as many and these are still there.
+  ARRCOMP_METHOD static uint64_t whole_row(uint64_t i, uint64_t first, uint64_t last, bool is_kept = true) {
     if constexpr (tiles_in_registers) return i;
-    return last - i < lanes_per_row && last - first >= lanes_per_row ? last - lanes_per_row : i;
+    return is_kept && last - i < lanes_per_row && last - first >= lanes_per_row ? last - lanes_per_row : i;
   }
 
   ARRCOMP_METHOD Real predicted(const Neighbours<Real>& near) const {
@@ -118,9 +119,10 @@ class PartOfStep {
   }
 
   // Calls visit(neighbours, row) for the values of a step, and copies the elements of the coarser grid beside them to
-  // `fine`, if it is not null, but for those that visit has.
+  // `fine`, if it is not null, but for those that visit has. `is_kept`: what visit reads is there after it too.
   template <class Visit>
-  ARRCOMP_METHOD void each_row(const void* coarse, void* fine, uint64_t begin, uint64_t end, Visit visit) const {
+  ARRCOMP_METHOD void each_row(const void* coarse, void* fine, uint64_t begin, uint64_t end, bool is_kept,
+                               Visit visit) const {
     if (step_.inner > 1) {
       each_piece(begin, end, step_.inner, step_.fine(),
                  [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
@@ -128,7 +130,7 @@ class PartOfStep {
                    const uint64_t odd = (block * step_.size + 2 * i + 1) * step_.inner;
                    ARRCOMP_ROLLED
                    for (uint64_t j = first; j < last; j += lanes_per_row) {  // counted: between slices, 1 row
-                     const uint64_t at = whole_row(j, first, last);
+                     const uint64_t at = whole_row(j, first, last, is_kept);
                      const int n = lanes(last - at);
                      visit(slices.at(at, n), Row{odd + at, 0, n, static_cast<int>(j - at)});
                    }
@@ -143,7 +145,7 @@ class PartOfStep {
         window_.open(coarse, coarse_line, step_.coarse(), i, count);
         ARRCOMP_ROLLED
         for (uint64_t j = 0; j < count; j += lanes_per_row) {  // counted: between elements, 1 row
-          const uint64_t at = whole_row(j, 0, count);
+          const uint64_t at = whole_row(j, 0, count, is_kept);
           const Row row{fine_line + 2 * (i + at), coarse_line + i + at, lanes(count - at), static_cast<int>(j - at)};
           visit(window_.at(at), row);
         }
