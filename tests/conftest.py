@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector leave alone what is there from now on: looking at it takes a tenth of the tests' time."""
+    """Let the garbage collector leave alone what is there by now: looking at it took a tenth of the tests' time."""
     gc.collect()
     gc.freeze()
 
