@@ -111,6 +111,14 @@ def _field_with_gaps(fill: float, *shape: int) -> NDArray[np.float32]:
     return values
 
 
+def _walk_with_gaps() -> NDArray[np.float16]:
+    """A line on which each value differs from the last by a few, with single gaps and some in a row."""
+    values = (np.cumsum(bell_integers(2600, 21) >> 12) * 2.0**-4).astype(np.float16)
+    values[3::7] = np.nan
+    values[500:540] = np.nan
+    return values
+
+
 def _field_with_specials() -> NDArray[np.float32]:
     values = _field_with_gaps(np.nan, 31, 40)
     patterns = np.array([0x7F800000, 0xFF800000, 0x7FC00001, 0xFFBFFFFF, 0x00000001, 0x80000000, 0x7F7FFFFF], np.uint32)
@@ -210,6 +218,9 @@ GOLDEN: dict[str, Golden] = {
     "error_bounded_bfloat16_interpolation_nan": Golden(
         lambda: _field_with_gaps(np.nan, 3, 4, 3, 7, 9).astype(ml_dtypes.bfloat16),
         arrcomp.ErrorBounded(abs=2.0**-3, predictor="interpolation"),
+    ),
+    "error_bounded_float16_interpolation_walk": Golden(
+        _walk_with_gaps, arrcomp.ErrorBounded(abs=1e-2, predictor="interpolation")
     ),
     "error_bounded_float32_predicted_fill_value": Golden(
         lambda: _field_with_gaps(-9999.0, 9, 14, 17),
