@@ -83,7 +83,7 @@ class Predicted {
   Unserved encode_coarsest(const uint8_t* source, uint8_t* decoded, CodeGroupsEncoder& encoder) {
     Axes rows = prediction_.grid(0);
     const int axis = rows.axis_of_rows();
-    const uint64_t all = rows.sizes[axis], row = rows.inner(axis), at_once = rows_at_once(rows);
+    const uint64_t all = rows.sizes[axis], row = rows.inner(axis), at_once = rows_at_once(rows, axis);
     const bool differ = axis < max_axes - 1 && prediction_.has_differences(axis);
     Prediction within_rows = prediction_;
     if (differ) within_rows.differences &= static_cast<uint8_t>(~(1 << axis));
@@ -106,9 +106,8 @@ class Predicted {
   }
 
   // Several threads are started anew for some rows, which are to be worth it. A line is made as a whole.
-  uint64_t rows_at_once(const Axes& grid) const {
+  uint64_t rows_at_once(const Axes& grid, int axis) const {
     constexpr uint64_t elements = 1 << 17, elements_a_thread = 1 << 20;
-    const int axis = grid.axis_of_rows();
     if (axis == max_axes - 1) return grid.sizes[axis];
     const uint64_t wanted = threads_ == 1 ? elements : elements_a_thread * static_cast<uint64_t>(threads_);
     return std::clamp<uint64_t>(wanted / grid.inner(axis), 1, grid.sizes[axis]);

@@ -247,13 +247,13 @@ ARRCOMP_COMPARE(ge, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_NLT)
 ARRCOMP_COMPARE(eq, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_EQ)
 ARRCOMP_COMPARE(ne, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_NE)
 ARRCOMP_COMPARE(lt, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_LT)
-ARRCOMP_COMPARE(ge_varying, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_NLT)
 ARRCOMP_COMPARE(ge, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_NLT)
 ARRCOMP_COMPARE(le, F32, _mm512_cmp_ps_mask, __m512, _CMP_LE_OQ)
 ARRCOMP_COMPARE(lt, F32, _mm512_cmp_ps_mask, __m512, _CMP_LT_OQ)
 ARRCOMP_COMPARE(le, F64, _mm512_cmp_pd_mask, __m512d, _CMP_LE_OQ)
 ARRCOMP_COMPARE(lt, F64, _mm512_cmp_pd_mask, __m512d, _CMP_LT_OQ)
 #undef ARRCOMP_COMPARE
+ARRCOMP_INLINE Mask ge_varying(U32 x, U32 y) { return ge(x, y); }
 
 ARRCOMP_INLINE u32r blend(uint32_t m, u32r yes, u32r no) {
   return (u32r)_mm512_mask_blend_epi32((__mmask16)m, (__m512i)no, (__m512i)yes);

@@ -193,7 +193,6 @@ ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
 ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 ARRCOMP_INLINE U32 gather(const uint16_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 ARRCOMP_INLINE U32 gather(const uint8_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
-
 template <int n>
 ARRCOMP_INLINE const uint32_t* nearby(const uint32_t* t) {
   return t;

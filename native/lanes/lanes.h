@@ -18,7 +18,8 @@
 //               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
 //               bool keeps_rows        memory is near: what is needed again of a chunk's rows is kept there, not made again
 //               bool tiles_in_registers    a row is one register, so that those of a tile stay in registers
-//               bool gathers_pairs     gather_pair is one access, and gather_at and srl_modulo take few instructions
+//               bool gathers_pairs     gather_pair takes less than two times `gather`, and gather_at and srl_modulo take few
+//                                      instructions
 //               bool wide_permutations     lookup_runs and lookup_alias are faster than `gather` from tables that serve
 //                                      instead
 //               bool short_lookup      lookup<16> is a few instructions, which stay in registers
