@@ -93,10 +93,11 @@ struct PredictionJob {
   const Element& element;
   const GroupSettings& settings;  // decoding needs none
   double bound;                   // absolute; 0: without loss
+  Multiples multiples;            // not known where samples are taken
 };
 
 struct PredictionFunctions {
-  // Adds all samples of the array to `samples`.
+  // Adds all samples of the array to `samples`, and chooses its multiples.
   void (*sample)(const PredictionJob& job, const Axes& axes, const void* source, PredictionSamples& samples);
   FloatTraits (*traits)(const Element& element);
 

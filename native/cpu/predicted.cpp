@@ -160,8 +160,9 @@ uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job,
   return encode_job({plan, made.get(), 0, 0, settings, tables(), nullptr, 0}, payload.get(), threads);
 }
 
-uint64_t encode_chosen(const EncodeJob& job, const PredictionJob& prediction_job, const Prediction& chosen,
-                       uint8_t* payload, uint64_t capacity, int threads) {
+uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* payload, uint64_t capacity,
+                       int threads) {
+  const PredictionJob prediction_job{job.plan.element, job.settings, job.bound, chosen.multiples};
   const uint64_t count = job.plan.count;
   const Plan plan = chosen.codes_plan(job.plan.element);
   const auto coded = scratch_memory(capacity_of_groups(plan.element, count), "coded codes");
@@ -174,7 +175,7 @@ uint64_t encode_chosen(const EncodeJob& job, const PredictionJob& prediction_job
     exact_bytes = encode_exact(job, prediction_job, chosen, unserved, coded.get(), codes_bytes, exact, threads);
     if (exact_bytes == 0) return 0;
   }
-  const PredictedPlaces places(chosen.steps, codes_bytes, exact_bytes);
+  const PredictedPlaces places(chosen, codes_bytes, exact_bytes);
   if (places.length > capacity) return 0;
   write_predicted_head(chosen, job.bound, codes_bytes, exact_bytes, payload);
   memcpy(payload + places.codes, coded.get(), codes_bytes);
@@ -192,8 +193,7 @@ Scratch cut_out(const Element& element, const void* source, const Trial& trial, 
 }
 
 // Encodes boxes in each way, and without prediction; the best way, or -1.
-int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axes& axes, const Prediction* ways,
-            int count) {
+int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int count) {
   const bool must_predict = job.settings.must_predict();
   const Trial trial(job.plan.element, axes, must_predict);
   const Plan plan = make_plan(job.plan.element, trial.box().count(), job.plan.chunks_per_group);
@@ -205,7 +205,7 @@ int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axe
     if (!must_predict) plain += encode_job(part, payload.get(), 1);
     for (int way = 0; way < count; ++way) {
       const Prediction smaller = on_axes(ways[way], trial.box());
-      const uint64_t length = encode_chosen(part, prediction_job, smaller, payload.get(), trial.capacity(), 1);
+      const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1);
       bytes[way] += trial.counted(smaller, length);
     }
   }
@@ -227,15 +227,15 @@ uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* paylo
   const Element& element = job.plan.element;
   if (!may_be_predicted(element, job.settings, axes, job.plan.count)) return 0;
   if (job.settings.kind != BoundKind::lossless && !is_predictable(element, job.bound)) return 0;
-  const PredictionJob prediction_job{element, job.settings, job.bound};
+  const PredictionJob prediction_job{element, job.settings, job.bound, {}};
   PredictionSamples samples{};
   isa().prediction.sample(prediction_job, axes, job.source, samples);
   const FloatTraits traits = isa().prediction.traits(element);
   Prediction ways[max_candidates];
   const int count = PredictionChoice(axes, samples, traits, job.bound).candidates(job.settings.predictor, ways);
   const bool is_decided = job.settings.must_predict() && count == 1;
-  const int best = is_decided ? 0 : best_of(job, prediction_job, axes, ways, count);
-  return best < 0 ? 0 : encode_chosen(job, prediction_job, ways[best], payload, capacity, threads);
+  const int best = is_decided ? 0 : best_of(job, axes, ways, count);
+  return best < 0 ? 0 : encode_chosen(job, ways[best], payload, capacity, threads);
 }
 
 const char* predicted_fault(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count) {
@@ -252,7 +252,7 @@ bool decode_predicted(const Element& element, const uint8_t* payload, uint64_t l
   PredictedParts parts{};
   if (parts.read(element, payload, length, count) != nullptr) return false;
   const GroupSettings settings{};
-  const PredictionJob job{element, settings, parts.header.bound};
+  const PredictionJob job{element, settings, parts.header.bound, parts.prediction.multiples};
   if (!decode_codes(job, parts.prediction, parts.codes, parts.header.codes_bytes, target, threads)) return false;
   if (parts.header.exact_bytes == 0) return true;
   const uint64_t item = element.width / 8;

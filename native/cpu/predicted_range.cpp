@@ -155,7 +155,7 @@ bool decode_range_of_predicted(const Element& element, const uint8_t* payload, u
   if (!codes.read(parts.prediction.codes_plan(element), lossless_codec, parts.codes, parts.header.codes_bytes))
     return false;
   const GroupSettings settings{};
-  const PredictionJob job{element, settings, parts.header.bound};
+  const PredictionJob job{element, settings, parts.header.bound, parts.prediction.multiples};
   if (part.first == part.end) return true;
   if (!RangeDecoder(job, parts.prediction, codes, threads).decode(part.first, part.end, target)) return false;
   if (parts.header.exact_bytes == 0) return true;

@@ -37,7 +37,7 @@ struct PredictedArray {
     for (int k = prediction.steps; k-- > 0;) {
       const Step& step = prediction.step[k];
       uint64_t& size = grid.sizes[step.axis];
-      refinements[k] = Refinement::of(grid, step, bound);
+      refinements[k] = Refinement::of(grid, step, bound, prediction.multiples);
       size = (size + 1) / 2;
       grid_offsets[k] = end;
       end += grid.count() * (element.width / 8);

@@ -40,6 +40,11 @@ class PredictedEncoding {
                                  base_ + layout.work,
                                  task.axes};
     launcher_.template run<clear_samples<T>>(uint64_t{1}, choice);
+    if (settings_.kind == BoundKind::lossless) {
+      const auto samples = static_cast<uint64_t>(PredictionSamples::number_of(task.axes));
+      launcher_.template run<sample_multiples<T>>(samples, choice);
+      launcher_.template run<choose_multiples<T>>(uint64_t{1}, choice);
+    }
     launcher_.template run<sample_kernel<T>>(sample_units(task.axes), choice);
     launcher_.template run<choose_ways<T>>(uint64_t{1}, choice);
     if (settings_.predictor != Predictor::lorenzo) try_ways(layout, plan, task, choice);

@@ -68,10 +68,7 @@ ARRCOMP_METHOD auto* codes_of(const PredictedArray& array) {
 // ---- the choice of a way
 
 struct AtomicSums {
-  ARRCOMP_METHOD static void add(SampledCost& cost, uint64_t bits, uint64_t values) {
-    add_atomically(cost.bits, bits);
-    add_atomically(cost.values, values);
-  }
+  ARRCOMP_METHOD static void add(uint64_t& sum, uint64_t number) { add_atomically(sum, number); }
   ARRCOMP_METHOD static void raise(uint64_t& number, uint64_t least) { raise_atomically(number, least); }
 };
 
@@ -89,6 +86,24 @@ template <class T>
 __global__ void clear_samples(const __grid_constant__ ChoiceArguments a) {
   auto* const words = reinterpret_cast<uint32_t*>(&a.state->samples);
   for (uint64_t i = thread_of_grid(); i < sizeof(PredictionSamples) / 4; i += threads_of_grid()) words[i] = 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    sample_multiples(const __grid_constant__ ChoiceArguments a) {
+  const MultiplesSampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.element, a.main.settings,
+                                                a.state->samples.numbers);
+  const auto samples = static_cast<uint64_t>(PredictionSamples::number_of(a.axes));
+  for (uint64_t s = warp_of_grid(); s < samples; s += warps_of_grid()) sampler.add(static_cast<int>(s));
+}
+
+// By one thread.
+template <class T>
+__global__ void choose_multiples(const __grid_constant__ ChoiceArguments a) {
+  if (threadIdx.x != 0) return;
+  PredictionSamples& samples = a.state->samples;
+  samples.multiples =
+      chosen_multiples(a.main.element, samples.numbers, MultiplesSampler<T, AtomicSums>::place_of_one);
 }
 
 template <class T>
@@ -183,7 +198,7 @@ __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_co
     if (!must_predict(c)) plain += state.box_lengths[box];
     for (int way = 0; way < state.count; ++way) {
       const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
-      const PredictedPlaces places(array.prediction.steps, array.codes_bytes, array.exact_bytes);
+      const PredictedPlaces places(array.prediction, array.codes_bytes, array.exact_bytes);
       const bool is_kept = !array.is_ambiguous && places.length <= a.trial.capacity();
       bytes[way] += a.trial.counted(array.prediction, is_kept ? places.length : 0);
     }
@@ -212,7 +227,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   const auto elements = [](const Refinement& step) { return step.codes(); };
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
     const Refinement step = array.refinements[k];
-    const CodeBook<T> book(step.bound, step.scale);
+    const CodeBook<T> book(step.bound, step.scale, step.multiples);
     const Unserved unserved =
         PartOfStep<T>(step, warp_memory<Window<T>>())
             .encode(book, gaps, array.made_grid(k), array.original_grid(k + 1), array.made_grid(k + 1),
@@ -227,7 +242,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   const auto elements = [](const Refinement& step) { return step.codes(); };
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
     const Refinement step = array.refinements[k];
-    const CodeBook<T> book(step.bound, step.scale);
+    const CodeBook<T> book(step.bound, step.scale, step.multiples);
     PartOfStep<T>(step, warp_memory<Window<T>>())
         .decode(book, array.decoded_grid(k), codes_of<T>(array) + array.elements_of(k) + begin,
                 array.decoded_grid(k + 1), begin, end);
@@ -242,7 +257,8 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     encode_lines_kernel(const __grid_constant__ PredictionArguments a) {
   const Gaps<T> gaps(a.settings);
   for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
-    const GridIntegers<T> integers(array.bound, array.prediction.coarse_bound(a.element, array.bound));
+    const Prediction& prediction = array.prediction;
+    const GridIntegers<T> integers(array.bound, prediction.coarse_bound(a.element, array.bound), prediction.multiples);
     const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
     const Unserved unserved =
         integers.encode(gaps, array.original_grid(0), first, size, array.made_grid(0), codes_of<T>(array) + first);
@@ -254,7 +270,8 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_lines_kernel(const __grid_constant__ PredictionArguments a) {
   for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
-    const GridIntegers<T> integers(array.bound, array.prediction.coarse_bound(a.element, array.bound));
+    const Prediction& prediction = array.prediction;
+    const GridIntegers<T> integers(array.bound, prediction.coarse_bound(a.element, array.bound), prediction.multiples);
     const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
     integers.decode(codes_of<T>(array) + first, first, size, array.decoded_grid(0));
   });
@@ -339,7 +356,7 @@ __global__ void finish_predicted(const __grid_constant__ PredictionArguments a,
                                  const __grid_constant__ EncodeArguments plain, uint64_t capacity) {
   PredictedArray& array = a.arrays[0];
   EncodeArray& target = plain.arrays[0];
-  const PredictedPlaces places(array.prediction.steps, array.codes_bytes, array.exact_bytes);
+  const PredictedPlaces places(array.prediction, array.codes_bytes, array.exact_bytes);
   const bool is_kept = array.is_active && array.is_ambiguous == 0 && places.length <= capacity;
   const auto copy = [](const uint8_t* from, uint8_t* to, uint64_t bytes) {  // multiples of 4
     const auto* const words = reinterpret_cast<const uint32_t*>(from);

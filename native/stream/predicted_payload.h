@@ -17,14 +17,19 @@ inline bool is_predicted(const Codec& codec, const uint8_t* payload, uint64_t le
   return has_predictor(codec) && is_predicted(payload, length, count);
 }
 
-// Whether the header and its steps are ones of such elements.
+ARRCOMP_SHARED bool has_multiples(const PredictedHeader& header) {
+  return (header.differences >> multiples_shift & 1) != 0;
+}
+
+// Whether the header, its steps and multiples are ones of such elements.
 ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader& header, const Step* steps,
-                                  uint64_t count) {
+                                  const Multiples& multiples, uint64_t count) {
   const bool is_lossless = header.bound == 0;
   const auto is_scale = [](uint16_t scale) { return scale > 0 && scale <= full_scale; };
   if (!element.is_quantizable || header.mark != 0 || header.steps > max_steps) return false;
-  if (header.differences >> repeats_shift >= max_axes || !is_scale(header.coarse_scale) || !header.axes.have(count))
+  if (header.differences >> multiples_shift > 1 || !is_scale(header.coarse_scale) || !header.axes.have(count))
     return false;
+  if (has_multiples(header) && !(is_lossless && are_multiples(element, multiples))) return false;
   if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
   Axes grid = header.axes;
   for (int k = header.steps; k-- > 0;) {
@@ -48,19 +53,22 @@ struct PredictedParts {
                                        uint64_t count) {
     if (length < sizeof header) return "payload length: shorter than the header of a prediction";
     memcpy(&header, payload, sizeof header);
-    if (header.steps > max_steps || codes_offset(header.steps) > length)
+    if (header.steps > max_steps || codes_offset(header.steps, has_multiples(header)) > length)
       return "steps: more than the payload has room for";
     prediction.axes = header.axes;
     prediction.differences = header.differences & ((1 << repeats_shift) - 1);
-    prediction.repeats = header.differences >> repeats_shift;
+    prediction.repeats = header.differences >> repeats_shift & (max_axes - 1);
     prediction.has_wide_groups = false;
     prediction.coarse_scale = header.coarse_scale;
     prediction.steps = header.steps;
     memcpy(prediction.step, payload + sizeof header, header.steps * sizeof(Step));
-    if (!is_prediction(element, header, prediction.step, count))
+    prediction.multiples = {};
+    if (has_multiples(header))
+      memcpy(&prediction.multiples, payload + multiples_offset(header.steps), sizeof(Multiples));
+    if (!is_prediction(element, header, prediction.step, prediction.multiples, count))
       return "prediction: not one of this data type and number of elements";
-    codes = payload + codes_offset(header.steps);
-    const uint64_t left = length - codes_offset(header.steps);
+    codes = payload + prediction.codes_offset();
+    const uint64_t left = length - prediction.codes_offset();
     if (header.codes_bytes > left) return "codes: longer than the payload";
     PayloadHeader codes_header{};
     if (header.codes_bytes >= sizeof codes_header) memcpy(&codes_header, codes, sizeof codes_header);
@@ -87,28 +95,31 @@ struct PredictedParts {
 struct PredictedPlaces {
   uint64_t codes, exact, length;
 
-  ARRCOMP_SHARED PredictedPlaces(int steps, uint64_t codes_bytes, uint64_t exact_bytes)
-      : codes(codes_offset(steps)),
+  ARRCOMP_SHARED PredictedPlaces(const Prediction& prediction, uint64_t codes_bytes, uint64_t exact_bytes)
+      : codes(prediction.codes_offset()),
         exact(codes + round_up(codes_bytes, 8)),
         length(exact_bytes == 0 ? codes + codes_bytes : exact + exact_bytes) {}
 };
 
-// Writes header and steps, and what stands between the parts.
+// Writes header, steps and multiples, and what stands between the parts.
 ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bound, uint64_t codes_bytes,
                                          uint64_t exact_bytes, uint8_t* payload) {
-  const PredictedPlaces places(prediction.steps, codes_bytes, exact_bytes);
+  const PredictedPlaces places(prediction, codes_bytes, exact_bytes);
+  const int modes = prediction.differences | prediction.repeats << repeats_shift |
+                    (prediction.multiples.is_given() ? 1 : 0) << multiples_shift;
   const PredictedHeader header{bound,
                                0,
                                static_cast<uint8_t>(prediction.steps),
-                               static_cast<uint8_t>(prediction.differences | prediction.repeats << repeats_shift),
+                               static_cast<uint8_t>(modes),
                                prediction.coarse_scale,
                                prediction.axes,
                                codes_bytes,
                                exact_bytes};
-  const auto steps = static_cast<uint64_t>(prediction.steps) * sizeof(Step);
+  const auto steps = static_cast<uint64_t>(prediction.steps) * sizeof(Step), multiples = multiples_offset(prediction.steps);
   memcpy(payload, &header, sizeof header);
   memcpy(payload + sizeof header, prediction.step, steps);
-  for (uint64_t at = sizeof header + steps; at < places.codes; ++at) payload[at] = 0;
+  for (uint64_t at = sizeof header + steps; at < multiples; ++at) payload[at] = 0;
+  if (prediction.multiples.is_given()) memcpy(payload + multiples, &prediction.multiples, sizeof(Multiples));
   if (exact_bytes == 0) return;
   for (uint64_t at = places.codes + codes_bytes; at < places.exact; ++at) payload[at] = 0;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "inline.h"
+#include "stream/multiples.h"
 #include "stream/plan.h"
 #include "stream/settings.h"
 
@@ -35,10 +36,12 @@ struct Refinement {
   Interpolation kind;
   double bound;  // 0: without loss
   int scale;     // of this step's codes
+  Multiples multiples;
 
   // Of a step that makes the grid `fine`.
-  ARRCOMP_SHARED static Refinement of(const Axes& fine, const Step& step, double bound) {
-    return {fine.outer(step.axis), fine.sizes[step.axis], fine.inner(step.axis), step.kind, bound, step.scale};
+  ARRCOMP_SHARED static Refinement of(const Axes& fine, const Step& step, double bound, const Multiples& multiples) {
+    return {fine.outer(step.axis), fine.sizes[step.axis], fine.inner(step.axis), step.kind, bound, step.scale,
+            multiples};
   }
 
   ARRCOMP_SHARED uint64_t coarse() const { return (size + 1) / 2; }
@@ -54,6 +57,7 @@ struct Prediction {
   uint16_t coarse_scale;  // of its bound, in 4096ths
   uint8_t repeats;        // 1 + the axis along which elements that are kept exactly are not repeated; 0: none
   bool has_wide_groups;   // of codes
+  Multiples multiples;    // without loss: of what elements are
   int steps;
   Step step[max_steps];
 
@@ -76,7 +80,7 @@ struct Prediction {
   }
 
   ARRCOMP_SHARED Refinement refinement(int k, double bound) const {
-    return Refinement::of(grid(k + 1), step[k], bound);
+    return Refinement::of(grid(k + 1), step[k], bound, multiples);
   }
 
   // Whether the coarsest grid is coded by its differences along an axis. (Where it has but one value there, they are the
@@ -88,6 +92,7 @@ struct Prediction {
   ARRCOMP_SHARED uint64_t slice_of_repeats() const { return axes.inner(repeats - 1); }
 
   ARRCOMP_SHARED Plan codes_plan(const Element& element) const;
+  ARRCOMP_SHARED uint64_t codes_offset() const;
 };
 
 // Elements of a slice that are worked on together where differences are taken along another axis.
@@ -100,14 +105,14 @@ ARRCOMP_SHARED constexpr uint64_t difference_units(uint64_t outer, uint64_t inne
 constexpr uint64_t key_distance = 16;
 ARRCOMP_SHARED constexpr uint64_t slices_behind_key(uint64_t slice) { return slice % key_distance; }
 
-// Where `differences` ends and `repeats` begins in a byte of the header.
-constexpr int repeats_shift = 4;
+// Where `differences` ends and `repeats` begins in a byte of the header, and where it says whether there are multiples.
+constexpr int repeats_shift = 4, multiples_shift = 6;
 
 // A payload of a predicted array begins with this; PayloadHeader's number of chunks would be 0.
 struct PredictedHeader {
   double bound;
   uint32_t mark;               // 0
-  uint8_t steps, differences;  // and repeats
+  uint8_t steps, differences;  // and repeats, and multiples
   uint16_t coarse_scale;
   Axes axes;
   uint64_t codes_bytes;  // of the payload of the codes
@@ -115,8 +120,12 @@ struct PredictedHeader {
 };
 static_assert(sizeof(PredictedHeader) == 64);
 
-ARRCOMP_SHARED constexpr uint64_t codes_offset(int steps) {
+// Multiples, where there are any, stand behind the steps, and the codes behind these.
+ARRCOMP_SHARED constexpr uint64_t multiples_offset(int steps) {
   return sizeof(PredictedHeader) + round_up(static_cast<uint64_t>(steps) * sizeof(Step), 8);
+}
+ARRCOMP_SHARED constexpr uint64_t codes_offset(int steps, bool has_multiples) {
+  return multiples_offset(steps) + (has_multiples ? sizeof(Multiples) : 0);
 }
 
 // Codes have the words' width: 64 bits for elements of 64 bits, else 32.
@@ -133,6 +142,10 @@ ARRCOMP_SHARED constexpr Plan make_codes_plan(const Element& element, uint64_t c
 
 ARRCOMP_SHARED Plan Prediction::codes_plan(const Element& element) const {
   return make_codes_plan(element, axes.count(), has_wide_groups);
+}
+
+ARRCOMP_SHARED uint64_t Prediction::codes_offset() const {
+  return arrcomp::codes_offset(steps, multiples.is_given());
 }
 
 }  // namespace arrcomp

@@ -23,6 +23,8 @@ struct PredictionSamples {
   SampledCost linear[max_axes][max_levels], cubic[max_axes][max_levels];
   SampledCost edges[max_axes];  // of gaps along each axis, not bits
   uint64_t largest_bits;        // of the largest value, in the arithmetic type
+  SampledMultiples numbers;     // before all others, without loss
+  Multiples multiples;          // chosen by these: what the others are samples of
 
   ARRCOMP_SHARED static int number_of(const Axes& axes) {
     const uint64_t rows = axes.count() >> 15;
@@ -82,7 +84,14 @@ class PredictionChoice {
     if (predictor == Predictor::lorenzo) return count;
     const double bits_a_value = set_interpolation(chosen[count]);
     chosen[count++].has_wide_groups = are_wide(bits_a_value);
-    if (bound_ == 0 || bits_a_value > scaled_below) return count;
+    if (bound_ == 0) {
+      if (predictor == Predictor::automatic && samples_.multiples.is_given() && chosen[0].differences != 0) {
+        chosen[count] = chosen[0];
+        chosen[count++].differences = 0;  // few integers, or many zeros
+      }
+      return count;
+    }
+    if (bits_a_value > scaled_below) return count;
     chosen[count] = chosen[count - 1];
     set_scales(chosen[count++]);
     return count;
@@ -134,6 +143,7 @@ class PredictionChoice {
     chosen.axes = axes_;
     chosen.differences = static_cast<uint8_t>(least_of_differences());
     chosen.coarse_scale = base_scale();
+    chosen.multiples = samples_.multiples;
     chosen.repeats = best_repeats();
     chosen.has_wide_groups = are_wide(samples_.differences[chosen.differences].mean());
     chosen.steps = 0;

@@ -57,7 +57,7 @@ class Trial {
     is_whole_ = elements <= (is_plane(axes) ? small_plane : small_array);
     boxes_ = is_whole_ ? 1 : most_boxes;
     box_ = is_whole_ ? axes : axes_of_box(axes, most_elements(elements));
-    capacity_ = capacity_of_groups(element, box_.count()) + sizeof(PredictedHeader) + sizeof(Step) * max_steps;
+    capacity_ = capacity_of_groups(element, box_.count()) + codes_offset(max_steps, true);
     for (const bool wide : {false, true}) spared_states_[wide] = spared_states(element, elements, wide);
   }
 
@@ -90,11 +90,11 @@ class Trial {
   ARRCOMP_SHARED uint64_t counted(const Prediction& way, uint64_t length) const {
     if (length == 0) return capacity_;
     if (is_whole_) return length;
-    const bool has_states = length >= codes_offset(way.steps) + states_bytes;
+    const bool has_states = length >= way.codes_offset() + states_bytes;
     const uint64_t spared = has_states ? spared_states_[way.has_wide_groups] : 0;
     // A box has more of the coarse grids than the array, where smaller bounds cost bytes.
     const uint64_t coarse = way.has_scales() ? length / 128 : 0;
-    const uint64_t less = codes_offset(way.steps) + spared + coarse;
+    const uint64_t less = way.codes_offset() + spared + coarse;
     return length - (less < length ? less : length);
   }
 

@@ -286,6 +286,105 @@ def test_the_least_number_is_kept_beside_gaps(name: str, predictor: Any) -> None
         checks.check_codec(x, codec)
 
 
+# ---- multiples
+
+Number = np.float32 | np.float64
+KINDS: dict[str, tuple[float, float]] = {  # multiplier, divisor
+    **{f"{places} decimal places": (1, 10.0**places) for places in range(1, 6)},
+    **{f"times 0.1 ^ {places}": (10.0**-places, 1) for places in range(1, 5)},
+    "by 255": (1, 255),
+    "times 1 / 255": (1 / 255, 1),
+    "by 65535": (1, 65535),
+    "times 1 / 65535": (1 / 65535, 1),
+    **{f"of 2 ^ {exponent}": (2.0**exponent, 1) for exponent in (-40, -3, 0, 5)},
+}
+
+
+def multiples(name: str, kind: str, *shape: int) -> Array:
+    """A smooth field of multiples, made with one operation each."""
+    dtype = numpy_dtype(name)
+    arithmetic: type[Number] = np.float64 if name == "float64" else np.float32
+    multiplier, divisor = (arithmetic(number) for number in KINDS[kind])
+    k = np.round(field("float64", *shape, noise=0.01).clip(-4, 4) * (20 if dtype.itemsize == 2 else 2000))
+    assert multiplier == 1 or divisor == 1
+    return np.asarray((k.astype(arithmetic) * multiplier / divisor).astype(dtype)) + dtype.type(0)  # no -0
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_multiples_are_found(name: str, kind: str, predictor: Any) -> None:
+    x = multiples(name, kind, 20, 30, 40)
+    codec = Lossless(predictor=predictor)
+    checks.check_codec(x, codec)
+    found = prediction_of(x, codec).multiples
+    assert found is not None
+    arithmetic = numpy_dtype(name).type
+    multiplier, divisor = KINDS[kind]
+    if not (name == "float32" and kind.startswith("times")):  # in float32 a quotient may be the same numbers
+        assert found == (float(arithmetic(multiplier)), float(divisor))
+    assert nbytes_of(x, codec) < 0.8 * nbytes_of(x, Lossless())
+    assert _exact_nbytes(x, codec) == 0
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_multiples_of_few_bits_are_kept(name: str, kind: str, predictor: Any) -> None:
+    for shape in ((700,), (23, 31), (9, 10, 11)):
+        checks.check_codec(multiples(name, kind, *shape), Lossless(predictor=predictor))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_multiples_of_any_shape_are_kept(name: str, predictor: Any, shape: tuple[int, ...]) -> None:
+    for kind in ("3 decimal places", "times 1 / 255", "of 2 ^ -3"):
+        checks.check_codec(multiples(name, kind, *shape), Lossless(predictor=predictor))
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_other_numbers_among_multiples_are_kept(name: str, predictor: Any) -> None:
+    """Those that are no multiples, that are no numbers, and that are too large for an integer."""
+    x = multiples(name, "2 decimal places", 9, 20, 30)
+    codec = Lossless(predictor=predictor)
+    for one_in in (2000, 30, 3, 2):
+        changed = x.copy()
+        changed.ravel()[5::one_in] *= np.pi
+        checks.check_codec(changed, codec)
+        assert predictor == "auto" or one_in < 30 or prediction_of(changed, codec).multiples is not None
+    changed = x.copy()
+    changed[3, 4:9] = np.nan
+    changed.ravel()[1::97] = -0.0
+    for number, value in enumerate((np.inf, -np.inf, 1e30, -1e30, 1e7, 2.0**31, 2.0**52, 1e-30, np.finfo(name).max)):
+        changed.ravel()[11 + number :: 301] = value
+    checks.check_codec(changed, codec)
+    assert predictor == "auto" or prediction_of(changed, codec).multiples is not None
+
+
+@pytest.mark.parametrize("kind", ["noise", "a smooth field", "zeros", "few numbers"])
+@pytest.mark.parametrize("name", FLOATS)
+def test_what_is_no_multiple_has_none(name: str, kind: str) -> None:
+    x = {
+        "noise": np.random.default_rng(3).normal(0, 1, (30, 40)),
+        "a smooth field": field("float64", 30, 40),
+        "zeros": np.zeros((30, 40)),
+        "few numbers": np.where(np.arange(1200) % 100 == 0, 0.25, 0.0).reshape(30, 40),
+    }[kind].astype(numpy_dtype(name))
+    for predictor in ALWAYS:
+        found = reference_reader.describe_prediction(checks.stream_of(x, Lossless(predictor=predictor)))
+        assert found is None or found.multiples is None
+
+
+def test_few_integers_are_not_predicted_from_each_other() -> None:
+    """As labels are not: their multiples alone save most."""
+    x = np.random.default_rng(4).choice([0.1, 0.7, 2.3], (60, 70))
+    found = prediction_of(x, Lossless(predictor="auto"))
+    assert (found.multiples, found.differences, found.steps) == ((1.0, 10.0), 0, ())
+    assert nbytes_of(x, Lossless(predictor="auto")) < 0.15 * nbytes_of(x, Lossless())
+
+
 # ---- extremes
 
 
@@ -485,9 +584,10 @@ def test_arrays_of_another_order(codec: Codec) -> None:
         checks.check_promise(x, checks.array_of(checks.stream_of(x, codec)), codec)
 
 
+@pytest.mark.parametrize("kind", [None, "2 decimal places"])
 @pytest.mark.parametrize("codec", [codec for predictor in ALWAYS for codec in codecs_of(predictor)[::3]], ids=repr)
-def test_a_part_has_the_elements_of_the_whole(codec: Codec) -> None:
-    x = field("float32", 70, 11, 13)
+def test_a_part_has_the_elements_of_the_whole(codec: Codec, kind: str | None) -> None:
+    x = field("float32", 70, 11, 13) if kind is None else multiples("float32", kind, 70, 11, 13)
     x[4, 3:] = np.nan
     x[:, :, 3::4] = np.nan  # the same on all lines
     c = arrcomp.compress(x, codec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -202,7 +203,7 @@ AXES_OFFSET, LENGTHS_OFFSET, STEPS_OFFSET = 16, 48, 64  # in the payload of a pr
         pytest.param(0, "<d", [-1.0, 2.0**-1001, 5e-324, float("inf"), float("nan")], id="bound"),
         pytest.param(8, "<I", [1, 4, 2**31], id="mark"),
         pytest.param(12, "<B", [65, 255], id="number of steps"),
-        pytest.param(13, "<B", [64, 128, 255], id="differences, repeats"),
+        pytest.param(13, "<B", [128, 192, 255], id="differences, repeats, multiples"),
         pytest.param(14, "<H", [0, 4097, 65535], id="scale"),
         pytest.param(AXES_OFFSET, "<Q", [0, 2, 2**32, 2**63, 2**64 - 1], id="first axis"),
         pytest.param(AXES_OFFSET + 24, "<Q", [0, 1, 2**63, 2**64 - 1], id="last axis"),
@@ -234,6 +235,40 @@ def test_hostile_steps_are_refused(name: str, step: tuple[int, int, int]) -> Non
     assert_refused(checks.seal(body))
 
 
+MULTIPLES_OFFSET = {"predicted, multiples": 88, "predicted, multiples, exact, float64": 64}
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, 2.0**-501, 2.0**501, math.inf, math.nan])
+@pytest.mark.parametrize("place", [0, 8])
+@pytest.mark.parametrize("name", MULTIPLES_OFFSET)
+def test_hostile_multiples_are_refused(name: str, place: int, number: float) -> None:
+    small = SMALL[name]()
+    start, end = checks.payload_span(small)
+    offset = start + MULTIPLES_OFFSET[name]
+    assert struct.unpack_from("<dd", small, offset) == (1.0, 100.0)
+    body = bytearray(small[:end])
+    struct.pack_into("<d", body, offset + place, number)
+    assert_refused(checks.seal(body))
+    struct.pack_into("<d", body, offset + place, 16.0)  # it is the number that was refused
+    assert assert_reader_agrees(checks.seal(body))
+
+
+def test_multiples_are_numbers_of_the_arithmetic() -> None:
+    small = SMALL["predicted, multiples"]()
+    start, end = checks.payload_span(small)
+    body = bytearray(small[:end])
+    struct.pack_into("<d", body, start + MULTIPLES_OFFSET["predicted, multiples"], 0.1)
+    assert_refused(checks.seal(body))
+
+
+def test_an_array_with_a_bound_has_no_multiples() -> None:
+    small = SMALL["predicted, multiples"]()
+    start, end = checks.payload_span(small)
+    body = bytearray(small[:end])
+    struct.pack_into("<d", body, start, 1e-3)
+    assert_refused(checks.seal(body))
+
+
 def _with_axes(small: bytes, axes: tuple[int, ...], differences: int = 15) -> bytes:
     """The stream with other axes, and differences along these."""
     start, end = checks.payload_span(small)
@@ -262,7 +297,8 @@ def test_steps_in_any_order_are_read(name: str) -> None:
     small = SMALL[name]()
     start, end = checks.payload_span(small)
     sizes = struct.unpack_from("<4Q", small, start + AXES_OFFSET)
-    codes_at = start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
+    has_multiples = small[start + 13] & 64
+    behind_steps = start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
     rng = np.random.default_rng(9)
     for _ in range(40):
         left, steps = list(sizes), []
@@ -274,8 +310,8 @@ def test_steps_in_any_order_are_read(name: str) -> None:
                 steps.append(struct.pack("<BBH", axis, int(rng.integers(2)), int(rng.integers(1, 4097))))
         packed = b"".join(reversed(steps))
         head = bytearray(small[start : start + STEPS_OFFSET])
-        head[12:14] = len(steps), int(rng.integers(64))
-        altered = bytes(head) + packed + bytes(-len(packed) % 8) + small[codes_at:end]
+        head[12:14] = len(steps), int(rng.integers(64)) + has_multiples
+        altered = bytes(head) + packed + bytes(-len(packed) % 8) + small[behind_steps:end]
         assert assert_reader_agrees(resized(small, altered))
 
 

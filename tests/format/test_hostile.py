@@ -182,7 +182,7 @@ def predictions() -> dict[str, Case]:
         **{f"bound {bound}": (other("<d", 0, bound), CORRUPT, unlike) for bound in (-1.0, 1e-34, math.nan, math.inf)},
         **{f"{n} steps": (other("<B", 12, n), CORRUPT, "steps") for n in (65, 255)},
         "64 steps": (other("<B", 12, 64), CORRUPT, ""),
-        **{f"differences {n}": (other("<B", 13, n), CORRUPT, unlike) for n in (64, 255)},
+        **{f"differences {n}": (other("<B", 13, n), CORRUPT, unlike) for n in (64, 128, 255)},
         **{f"scale {n}": (other("<H", 14, n), CORRUPT, unlike) for n in (0, 4097)},
         **{f"axis {a} of {n}": (other("<Q", 16 + 8 * a, n), CORRUPT, unlike) for a in range(4) for n in (0, *HUGE)},
         **{f"{n} bytes of codes": (other("<Q", 48, n), CORRUPT, "codes: longer") for n in HUGE},

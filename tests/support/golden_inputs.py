@@ -230,6 +230,13 @@ GOLDEN: dict[str, Golden] = {
         lambda: (_field(30, 41).astype(np.float32) * np.float32(2.0**-18)).astype(np.float16),
         arrcomp.Lossless(predictor="interpolation"),
     ),
+    "lossless_float32_decimals": Golden(
+        lambda: (_field(40, 51) >> 8).astype(np.float32) / np.float32(100), arrcomp.Lossless(predictor="interpolation")
+    ),
+    "lossless_float64_multiples_nan": Golden(
+        lambda: np.round(_field_with_gaps(np.nan, 12, 11, 13).astype(np.float64) * 32.0) * 0.001,
+        arrcomp.Lossless(predictor="lorenzo"),
+    ),
     "lossless_float32_predicted_specials": Golden(_field_with_specials, arrcomp.Lossless(predictor="interpolation")),
     "lossless_float32_nan": Golden(lambda: _missing(np.nan, 2, 300), arrcomp.Lossless()),
     "lossless_int16_fill": Golden(

@@ -80,6 +80,14 @@ def _field(dtype: Any, *shape: int) -> Array:
     return np.asarray(waves.sum(axis=0).astype(dtype))
 
 
+def _decimals(dtype: Any, *shape: int, one_in: int = 0) -> Array:
+    """A field with two decimal places; one in so many elements has more."""
+    values = np.round(_field("f8", *shape) * 20, 2)
+    if one_in:
+        values.ravel()[7::one_in] += np.pi
+    return values.astype(dtype)
+
+
 def _field_with_gaps(dtype: Any, *shape: int) -> Array:
     array = _field(dtype, *shape)
     array[2:5, :4] = np.nan
@@ -165,6 +173,10 @@ SMALL: dict[str, Callable[[], bytes]] = {
         _field_with_gaps("f8", 20, 30), ErrorBounded(abs=2e-2, predictor="interpolation")
     ),
     "predicted, lossless": lambda: checks.stream_of(_field("f2", 5, 9, 14), Lossless(predictor="interpolation")),
+    "predicted, multiples": lambda: checks.stream_of(_decimals("f4", 19, 37), Lossless(predictor="interpolation")),
+    "predicted, multiples, exact, float64": lambda: checks.stream_of(
+        _decimals("f8", 21, 33, one_in=50), Lossless(predictor="lorenzo")
+    ),
     "predicted, lossless differences": lambda: checks.stream_of(
         _field_with_gaps(checks.numpy_dtype("bfloat16"), 20, 30), Lossless(predictor="lorenzo")
     ),

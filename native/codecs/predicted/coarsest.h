@@ -6,7 +6,7 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// Integers for elements: multiples of the step, or ordered floats.
+// Integers for elements: multiples of the step, or those without loss.
 template <class T>
 class GridIntegers {
   using Word = typename T::Word;
@@ -15,8 +15,8 @@ class GridIntegers {
 
  public:
   // `bound` 0: without loss. Else `coarse_bound` makes the steps, which are finer than the bound asks for.
-  ARRCOMP_METHOD GridIntegers(double bound, double coarse_bound)
-      : is_lossless_(bound == 0), quantizer_(is_lossless_ ? 1 : coarse_bound) {
+  ARRCOMP_METHOD GridIntegers(double bound, double coarse_bound, const Multiples& multiples)
+      : is_lossless_(bound == 0), integers_(multiples), quantizer_(is_lossless_ ? 1 : coarse_bound) {
     if (!is_lossless_) quantizer_.bound = limit_within(bound, quantizer_.bound);
   }
 
@@ -48,9 +48,9 @@ class GridIntegers {
 
   ARRCOMP_METHOD Word integer(Word bits, Mask gaps, Mask& failed) const {
     failed = gaps;
-    if (is_lossless_) return order_floats(bits, T::width);
     Mask unserved;
-    const Word q = quantizer_.quantize(bits, unserved);
+    const Word q =
+        is_lossless_ ? integers_.of(bits, T::widen(bits), unserved) : quantizer_.quantize(bits, unserved);
     failed = failed | unserved;
     return q;
   }
@@ -67,7 +67,7 @@ class GridIntegers {
  private:
   ARRCOMP_METHOD static bool all_of_row(Mask m) { return bits(m) == ~0u; }
 
-  ARRCOMP_METHOD Word value(Word q) const { return is_lossless_ ? order_floats(q, T::width) : quantizer_.element(q); }
+  ARRCOMP_METHOD Word value(Word q) const { return is_lossless_ ? integers_.element(q) : quantizer_.element(q); }
 
   // In all lanes the first that has one.
   ARRCOMP_METHOD static Word first_value(Word q, Mask failed) {
@@ -95,6 +95,7 @@ class GridIntegers {
   }
 
   bool is_lossless_;
+  LosslessIntegers<T> integers_;
   Quantizer<T> quantizer_;
 };
 

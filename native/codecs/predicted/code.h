@@ -1,10 +1,8 @@
-// A code is what a prediction lacks of a value: a number of steps, or without loss a distance between ordered floats
-// (FORMAT.md, section 9.3).
+// A code is what a prediction lacks of a value: a number of steps, or without loss a distance between integers (FORMAT.md,
+// section 9.3).
 #pragma once
-#include "codecs/grouped/quantize.h"
 #include "codecs/packing.h"
-#include "codecs/transform.h"
-#include "stream/prediction.h"
+#include "codecs/predicted/integers.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -98,7 +96,8 @@ class CodeBook {
 
  public:
   // `bound` 0: without loss. Steps are smaller than the bound allows by the scale.
-  ARRCOMP_METHOD CodeBook(double bound, int scale) : is_lossless_(bound == 0) {
+  ARRCOMP_METHOD CodeBook(double bound, int scale, const Multiples& multiples = {})
+      : is_lossless_(bound == 0), integers_(multiples) {
     limit_ = limit_within(is_lossless_ ? 1 : bound, Number{});
     step_ = T::steps_per_bound * limit_ * (static_cast<Number>(scale) / full_scale);
     inverse_ = static_cast<Number>(1.0 / static_cast<double>(step_));
@@ -106,7 +105,9 @@ class CodeBook {
 
   // The value's bits.
   ARRCOMP_METHOD Word value(Real predicted, Word code) const {
-    if (is_lossless_) return order_floats(order_floats(T::narrow(predicted), T::width) + code, T::width);
+    if (is_lossless_)
+      return integers_.visit([&](const auto& integers)
+                                 ARRCOMP_LAMBDA { return integers.element(integers.of_number(predicted) + code); });
     return T::narrow(predicted + seed_value(code) * splat<Real>(step_));
   }
 
@@ -119,12 +120,13 @@ class CodeBook {
   // or not the element.
   ARRCOMP_METHOD Word code(Real predicted, Word bits, Real x, const Gaps<T>& gaps, Word& value_bits,
                            Mask& failed) const {
-    if (is_lossless_) {
-      const Word code = order_floats(bits, T::width) - order_floats(T::narrow(predicted), T::width);
-      failed = gaps.in(bits, x);
-      value_bits = select(failed, T::narrow(predicted), bits);
-      return select(failed, splat<Word>(0), code);
-    }
+    if (is_lossless_)
+      return integers_.visit([&](const auto& integers) ARRCOMP_LAMBDA {
+        const Word near = integers.of_number(predicted), own = integers.of(bits, x);
+        failed = gaps.in(bits, x) | integers.are_not(bits, own);
+        value_bits = select(failed, integers.element(near), bits);
+        return select(failed, splat<Word>(0), own - near);
+      });
     const Real scaled = (x - predicted) * splat<Real>(inverse_);
     Number most;
     largest_integer(most);
@@ -156,6 +158,7 @@ class CodeBook {
   }
 
   bool is_lossless_;
+  LosslessIntegers<T> integers_;
   Number limit_, step_, inverse_;
 };
 

@@ -1,12 +1,86 @@
 // Samples of an array, by which ways to predict it are chosen (stream/prediction_choice.h).
 #pragma once
+#include "codecs/numeric/real_layout.h"
 #include "codecs/predicted/coarsest.h"
+#include "codecs/predicted/integers.h"
 #include "codecs/predicted/interpolation.h"
 #include "stream/prediction_choice.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// Takes samples. Sums says how they are added up: `add(cost, bits, values)`, and `raise(number, least)`.
+// A number below `size`, one for each sample and axis, which looks random.
+ARRCOMP_INLINE uint64_t random_below(uint64_t size, int sample, int axis) {
+  uint64_t x = static_cast<uint64_t>(sample * max_axes + axis + 1) * 0x9e3779b97f4a7c15ull;
+  x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
+  x ^= x >> 32;
+  return size >> 32 == 0 ? (x >> 32) * size >> 32 : x % size;
+}
+
+// A signed integer with its sign as its lowest bit.
+template <class Word>
+ARRCOMP_INLINE Word with_sign(Word q) {
+  return q << 1 ^ sar(q, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1);
+}
+
+// Samples by which multiples are chosen. Sums says how samples are added up: `add(sum, number)`, and `raise(number, least)`.
+template <class T, class Sums>
+class MultiplesSampler {
+  using Word = typename T::Word;
+  using Real = typename T::Real;
+  using Scalar = typename Word::scalar;
+
+ public:
+  // Where the lowest bit of a mantissa stands whose value is 1.
+  static constexpr int place_of_one = sizeof(Scalar) == 8 ? 1023 + 52 + 1 : 127 + 23 + 1;
+
+  ARRCOMP_METHOD MultiplesSampler(const void* source, const Axes& axes, const Element& element,
+                                  const GroupSettings& settings, SampledMultiples& sampled)
+      : source_(source), axes_(axes), element_(element), gaps_(settings), sampled_(sampled) {}
+
+  // Adds sample `s`.
+  ARRCOMP_PART void add(int s) const {
+    const uint64_t count = axes_.count(), rows = ceil_div(count, lanes_per_row);
+    const uint64_t first = random_below(rows, s, 0) * lanes_per_row, left = count - first;
+    const int n = left < lanes_per_row ? static_cast<int>(left) : lanes_per_row;
+    const Word bits = load_elements<T>(source_, first, n);
+    const Real x = T::widen(bits);
+    const Mask own = first_lanes(n) & ~gaps_.in(bits, x) & ne(as_bits(abs(x)), splat<Word>(0));
+    Sums::add(sampled_.values, static_cast<uint64_t>(count_of(own)));
+    add_places(x, own);
+    for (int kind = 0; kind < kinds_of_multiples; ++kind) {
+      const MultipleIntegers<T> integers(kind_of_multiples(element_, kind));
+      const Word q = integers.of(bits, x);
+      const Mask exact = own & ~integers.are_not(bits, q);
+      Sums::add(sampled_.exact[kind], static_cast<uint64_t>(count_of(exact)));
+      Sums::add(sampled_.lengths[kind], sum_of(exact, bit_length(with_sign(q))));
+    }
+  }
+
+ private:
+  ARRCOMP_METHOD static int count_of(Mask m) { return count(m); }
+  ARRCOMP_METHOD static uint64_t sum_of(Mask m, U32 x) { return sum(select(m, x, splat<U32>(0))); }
+
+  // Where the mantissas' highest and lowest bits stand.
+  ARRCOMP_METHOD void add_places(Real x, Mask own) const {
+    constexpr int mantissa = sizeof(Scalar) == 8 ? 52 : 23;
+    const Word bits = as_bits(abs(x)), exponent = bits >> mantissa, one = splat<Word>(1), none = splat<Word>(0);
+    const Mask is_normal = ne(exponent, none);
+    const Word digits = (bits & ones<Word>(mantissa)) | select(is_normal, splat<Word>(Scalar{1} << mantissa), none);
+    const U32 from = lowest(select(is_normal, exponent, one));
+    Sums::add(sampled_.highest_places, sum_of(own, from + bit_length(digits)));
+    const U32 place = from + bit_length(digits & (none - digits));
+    const U32 down = splat<U32>(SampledMultiples::place_of_lowest) - place;
+    Sums::raise(sampled_.lowest, max_all(select(own, down, splat<U32>(0))));
+  }
+
+  const void* source_;
+  const Axes& axes_;
+  const Element& element_;
+  Gaps<T> gaps_;
+  SampledMultiples& sampled_;
+};
+
+// Samples by which ways to predict are chosen: `samples` knows the multiples by then.
 template <class T, class Sums>
 class Sampler {
   using Word = typename T::Word;
@@ -18,8 +92,8 @@ class Sampler {
       : source_(source),
         axes_(axes),
         gaps_(settings),
-        book_(bound, full_scale),
-        integers_(bound, bound),
+        book_(bound, full_scale, samples.multiples),
+        integers_(bound, bound, samples.multiples),
         samples_(samples) {
     for (int a = 0; a < max_axes; ++a) strides_[a] = axes.inner(a);
   }
@@ -91,22 +165,18 @@ class Sampler {
  private:
   static constexpr int last_axis = max_axes - 1;
 
-  // A number below `size`, one for each sample and axis, which looks random.
-  ARRCOMP_METHOD static uint64_t random_below(uint64_t size, int sample, int axis) {
-    uint64_t x = static_cast<uint64_t>(sample * max_axes + axis + 1) * 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
-    x ^= x >> 32;
-    return size >> 32 == 0 ? (x >> 32) * size >> 32 : x % size;
-  }
-
   ARRCOMP_METHOD static void add(SampledCost& cost, Word code, Mask counts) {
-    const Word folded = code << 1 ^ sar(code, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1);
-    Sums::add(cost, sum(select(counts, bit_length(folded), splat<U32>(0))), static_cast<uint64_t>(count(counts)));
+    add(cost, sum(select(counts, bit_length(with_sign(code)), splat<U32>(0))), count(counts));
   }
 
   ARRCOMP_METHOD static void add_edges(SampledCost& edges, Mask edge) {
-    const auto found = static_cast<uint64_t>(count(edge));
-    Sums::add(edges, found, found);
+    const int found = count(edge);
+    add(edges, static_cast<uint64_t>(found), found);
+  }
+
+  ARRCOMP_METHOD static void add(SampledCost& cost, uint64_t bits, int values) {
+    Sums::add(cost.bits, bits);
+    Sums::add(cost.values, static_cast<uint64_t>(values));
   }
 
   ARRCOMP_METHOD void keep_largest(Real x, Mask failed) const {

@@ -22,6 +22,8 @@ ABSENT, ENDED = np.uint64(1), np.uint64(2)
 MOST_PER_GROUP = 16  # chunks of codes
 KEY_DISTANCE = 16  # slices
 LARGEST_CODE = 2**50  # that the page gives a meaning to, where W = 64
+LARGEST_MULTIPLE = {32: 2.0**30, 64: 2.0**50}  # by the bits of the arithmetic type
+MOST_EXPONENT = {32: 60, 64: 500}  # of a multiplier or divisor
 
 INT32, INT64 = DTYPES[6], DTYPES[8]
 
@@ -34,6 +36,13 @@ class Step(NamedTuple):
     scale: int
 
 
+class Multiples(NamedTuple):
+    """Elements are multiples of the multiplier by the divisor (section 9.6)."""
+
+    multiplier: float
+    divisor: float
+
+
 class Prediction(NamedTuple):
     """What the payload of a predicted array says in front of its codes; steps are in the order of decoding."""
 
@@ -43,6 +52,7 @@ class Prediction(NamedTuple):
     scale: int
     sizes: tuple[int, ...]
     steps: tuple[Step, ...]
+    multiples: Multiples | None
 
     def grids(self) -> list[tuple[int, ...]]:
         """The sizes of all grids, the coarsest first and the array last."""
@@ -101,8 +111,9 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
     bound = read_bound(source, dtype)
     need(source.number(4) == 0, "chunks per group of a predicted array")
     count, modes, scale = source.number(1), source.number(1), source.number(2)
-    repeats, differences = divmod(modes, 1 << AXES)
-    need(count <= MOST_STEPS and repeats < AXES and 1 <= scale <= FULL_SCALE, "header of a predicted array")
+    modes, differences = divmod(modes, 1 << AXES)
+    has_multiples, repeats = divmod(modes, AXES)
+    need(count <= MOST_STEPS and has_multiples <= 1 and 1 <= scale <= FULL_SCALE, "header of a predicted array")
     sizes = tuple(source.words(8, AXES).tolist())
     need(math.prod(sizes) == n, "sizes of the axes")
     codes_size, exact_size = source.words(8, 2).tolist()
@@ -112,9 +123,20 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
         need(axis < AXES and kind <= 1 and 1 <= step_scale <= FULL_SCALE, "step")
         steps.append(Step(axis, kind == 1, step_scale))
     source.align(8)
-    prediction = Prediction(bound, differences, repeats, scale, sizes, tuple(steps))
+    multiples = read_multiples(source, bound, dtype) if has_multiples else None
+    prediction = Prediction(bound, differences, repeats, scale, sizes, tuple(steps), multiples)
     prediction.grids()
     return prediction, codes_size, exact_size
+
+
+def read_multiples(source: Source, bound: float, dtype: Dtype) -> Multiples:
+    """Take a multiplier and a divisor (section 9.6)."""
+    multiples = Multiples(*source.array("f8", 2).tolist())
+    need(bound == 0, "multiples of an array with a bound")
+    most = 2.0 ** MOST_EXPONENT[dtype.arithmetic(0).itemsize * 8]
+    for number in multiples:
+        need(1 / most <= number <= most and float(dtype.arithmetic(number)) == number, "multiplier or divisor")
+    return multiples
 
 
 def read_predicted(payload: bytes, dtype: Dtype, n: int) -> U64:
@@ -155,7 +177,11 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
         coarse = np.moveaxis(grid, step.axis, -1)
         p = predictions(numbers(coarse, dtype), own.shape[-1], step.cubic, largest_of(dtype))
         last[..., ::2] = coarse
-        last[..., 1::2] = elements(p, own, prediction.bound, step.scale, dtype)
+        if prediction.multiples:
+            own = own + indices(p, prediction.multiples, dtype)
+            last[..., 1::2] = from_multiples(own, prediction.multiples, dtype)
+        else:
+            last[..., 1::2] = elements(p, own, prediction.bound, step.scale, dtype)
         grid, taken = finer, taken + count
     return grid.ravel()
 
@@ -203,8 +229,24 @@ def elements(p: Floats, codes: U64, bound: float, scale: int, dtype: Dtype) -> U
     return round_to(p + signed(codes, dtype).astype(a) * step, dtype)
 
 
+def indices(p: Floats, multiples: Multiples, dtype: Dtype) -> U64:
+    """The nearest integers of predictions, modulo 2^64 (section 9.6)."""
+    a = dtype.arithmetic
+    v = p * (a(multiples.divisor) / a(multiples.multiplier))
+    v = np.where(np.abs(v) <= a(LARGEST_MULTIPLE[a(0).itemsize * 8]), v, a(0))
+    return np.rint(v).astype(np.int64).view(np.uint64)
+
+
+def from_multiples(q: U64, multiples: Multiples, dtype: Dtype) -> U64:
+    """The elements' bits of integers (section 9.6)."""
+    a = dtype.arithmetic
+    return round_to(signed(q, dtype).astype(a) * a(multiples.multiplier) / a(multiples.divisor), dtype)
+
+
 def coarsest(prediction: Prediction, dtype: Dtype, q: U64) -> U64:
     """The elements' bits of the coarsest grid's integers (section 9.4)."""
+    if prediction.multiples:
+        return from_multiples(q, prediction.multiples, dtype)
     if prediction.bound == 0:
         return ordered(q & low_bits(dtype.bits), dtype.bits)
     bound = prediction.bound * (1 - 2.0 ** (-50 if dtype.bits == 64 else -20)) * (prediction.scale / FULL_SCALE)
@@ -233,7 +275,7 @@ def numbers(bits: U64, dtype: Dtype) -> Floats:
 
 def has_unspecified_codes(parts: Parts, dtype: Dtype) -> bool:
     """Whether there are codes so large that the page leaves open what they mean."""
-    if dtype.bits < 64 or parts.prediction.bound == 0:
+    if dtype.bits < 64 or (parts.prediction.bound == 0 and not parts.prediction.multiples):
         return False
     codes = joined(parts.codes)
     sizes = parts.prediction.grids()[0]
