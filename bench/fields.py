@@ -1,4 +1,4 @@
-"""Compares arrcomp's predictors with SZ3, zfp and fpzip on fields; writes fields.csv, FIELDS.md and pictures.
+"""Compares arrcomp's predictors with SZ3, zfp, fpzip and pcodec on fields; writes fields.csv, FIELDS.md and pictures.
 
 pip install -r bench/requirements.txt
 python bench/fields.py                              the fields that this program makes
@@ -129,12 +129,13 @@ def compressors(kind: Kind) -> list[Compressor]:
     from pysz import szAlgorithm
 
     from peers.fpzip import Fpzip
+    from peers.pco import Pcodec
     from peers.sz3 import Sz3
     from peers.zfp import Zfp
 
     ours: list[Compressor] = [Ours(kind, predictor) for predictor in PREDICTORS]
     if kind == "lossless":
-        return [*ours, Zfp("zfp", "lossless"), Fpzip()]
+        return [*ours, Zfp("zfp", "lossless"), Fpzip(), Pcodec()]
     algorithms = (szAlgorithm.INTERP_LORENZO, szAlgorithm.LORENZO_REG, szAlgorithm.INTERP)
     return [*ours, Best("SZ3", [Sz3("SZ3", algorithm) for algorithm in algorithms]), Zfp("zfp", "bounded")]
 
@@ -207,7 +208,7 @@ def _section(title: str, fields: Callable[[bool], Iterator[tuple[str, str, Array
         lambda found: "",  # the page is written of all groups: report/fields.py
         levels=("subject", "setting", "method", "metric"),
         units={"encode": "GB/s", "decode": "GB/s"},
-        versions=("arrcomp", "numpy", "pysz", "zfpy", "fpzip"),
+        versions=("arrcomp", "numpy", "pysz", "zfpy", "fpzip", "pcodec"),
     )
 
 

@@ -21,10 +21,10 @@ _GROUPS = {
 }
 _BOUNDS = ("1e-02", "1e-03", "1e-04")
 _LOSSLESS = "lossless"
-_METHODS = ("arrcomp", "arrcomp auto", "arrcomp interpolation", "arrcomp lorenzo", "SZ3", "zfp", "fpzip")
-_METHOD_HEADS = ("no predictor", "auto", "interpolation", "lorenzo", "SZ3", "zfp", "fpzip")
+_METHODS = ("arrcomp", "arrcomp auto", "arrcomp interpolation", "arrcomp lorenzo", "SZ3", "zfp", "fpzip", "pcodec")
+_METHOD_HEADS = ("no predictor", "auto", "interpolation", "lorenzo", "SZ3", "zfp", "fpzip", "pcodec")
 _AUTO, _SZ3 = "arrcomp auto", "SZ3"
-_PEERS = {**dict.fromkeys(_BOUNDS, ("SZ3", "zfp")), _LOSSLESS: ("fpzip", "zfp")}
+_PEERS = {**dict.fromkeys(_BOUNDS, ("SZ3", "zfp")), _LOSSLESS: ("fpzip", "zfp", "pcodec")}
 _HEADS = {"1e-02": "1e-2", "1e-03": "1e-3", "1e-04": "1e-4", _LOSSLESS: "lossless"}
 _SAME = 0.95  # of a peer's ratio: what is above is not told apart
 _RATIOS = (2, 3, 5, 7, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)
@@ -40,11 +40,11 @@ _STYLES = {
 _HOW = """\
 Bounds are shares of the range of a field's finite values. A ratio is the bytes of the array by those of the whole
 stream. SZ3 is pysz, with the one of its algorithms INTERP_LORENZO, LORENZO_REG and INTERP that takes the fewest bytes.
-zfp is zfpy with a tolerance, or reversible. fpzip keeps every bit. arrcomp reads missing values (NaN) as they are. The
-others take none: for them a gap has the value before it on its line, and a mask of the gaps, compressed by zlib, counts
-as theirs. They take four axes at most; of five, the first two are merged. Speeds are of one thread, in GB/s of the
-array, the fastest of five calls, of arrays of 4 MiB and more. The machine is small and shared: speeds vary from run to
-run by tens of percent, and ratios do not. V marks a broken bound."""
+zfp is zfpy with a tolerance, or reversible. fpzip and pcodec keep every bit; pcodec sees a line of values. arrcomp
+reads missing values (NaN) as they are. The others take none: for them a gap has the value before it on its line, and a
+mask of the gaps, compressed by zlib, counts as theirs. They take four axes at most; of five, the first two are merged.
+Speeds are of one thread, in GB/s of the array, the fastest of five calls, of arrays of 4 MiB and more. The machine is
+small and shared: speeds vary from run to run by tens of percent, and ratios do not. V marks a broken bound."""
 
 Results = Mapping[str, Any]  # by setting and compressor
 Found = Mapping[str, Results]  # by field

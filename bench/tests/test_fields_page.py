@@ -65,7 +65,7 @@ def test_fields_are_made_the_same_each_time():
 
 
 def test_a_quick_run_measures_every_compressor(tmp_path):
-    for module in ("pysz", "zfpy", "fpzip"):
+    for module in ("pysz", "zfpy", "fpzip", "pcodec"):
         pytest.importorskip(module)
     x = np.sin(np.arange(4000.0)).reshape(1, 2, 10, 10, 20).astype(np.float32)
     x[0, 0, 0] = np.nan
@@ -74,7 +74,7 @@ def test_a_quick_run_measures_every_compressor(tmp_path):
     document = fields.page_of(tmp_path / "in", None).measure(["real"], quick=True, folder=tmp_path)
     found = document["real"]["found"]["x"]
     assert set(found["1e-03"]) == {"arrcomp", "arrcomp auto", "arrcomp interpolation", "arrcomp lorenzo", "SZ3", "zfp"}
-    assert set(found[fields.LOSSLESS]) >= {"arrcomp auto", "zfp", "fpzip"}
+    assert set(found[fields.LOSSLESS]) >= {"arrcomp auto", "zfp", "fpzip", "pcodec"}
     assert all(result["ratio"] > 0 for setting in ("1e-02", fields.LOSSLESS) for result in found[setting].values())
     assert (tmp_path / "fields.png").exists()
     assert "| x | float32, 1 x 2 x 10 x 10 x 20, 0.0 MB; 5% missing |" in (tmp_path / "FIELDS.md").read_text()

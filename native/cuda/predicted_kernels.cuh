@@ -102,8 +102,7 @@ template <class T>
 __global__ void choose_multiples(const __grid_constant__ ChoiceArguments a) {
   if (threadIdx.x != 0) return;
   PredictionSamples& samples = a.state->samples;
-  samples.multiples =
-      chosen_multiples(a.main.element, samples.numbers, MultiplesSampler<T, AtomicSums>::place_of_one);
+  samples.multiples = chosen_multiples(a.main.element, samples.numbers, MultiplesSampler<T, AtomicSums>::place_of_one);
 }
 
 template <class T>

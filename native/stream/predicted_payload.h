@@ -115,7 +115,8 @@ ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bo
                                prediction.axes,
                                codes_bytes,
                                exact_bytes};
-  const auto steps = static_cast<uint64_t>(prediction.steps) * sizeof(Step), multiples = multiples_offset(prediction.steps);
+  const auto steps = static_cast<uint64_t>(prediction.steps) * sizeof(Step),
+             multiples = multiples_offset(prediction.steps);
   memcpy(payload, &header, sizeof header);
   memcpy(payload + sizeof header, prediction.step, steps);
   for (uint64_t at = sizeof header + steps; at < multiples; ++at) payload[at] = 0;

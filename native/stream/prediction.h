@@ -40,8 +40,8 @@ struct Refinement {
 
   // Of a step that makes the grid `fine`.
   ARRCOMP_SHARED static Refinement of(const Axes& fine, const Step& step, double bound, const Multiples& multiples) {
-    return {fine.outer(step.axis), fine.sizes[step.axis], fine.inner(step.axis), step.kind, bound, step.scale,
-            multiples};
+    return {
+        fine.outer(step.axis), fine.sizes[step.axis], fine.inner(step.axis), step.kind, bound, step.scale, multiples};
   }
 
   ARRCOMP_SHARED uint64_t coarse() const { return (size + 1) / 2; }
@@ -144,8 +144,6 @@ ARRCOMP_SHARED Plan Prediction::codes_plan(const Element& element) const {
   return make_codes_plan(element, axes.count(), has_wide_groups);
 }
 
-ARRCOMP_SHARED uint64_t Prediction::codes_offset() const {
-  return arrcomp::codes_offset(steps, multiples.is_given());
-}
+ARRCOMP_SHARED uint64_t Prediction::codes_offset() const { return arrcomp::codes_offset(steps, multiples.is_given()); }
 
 }  // namespace arrcomp

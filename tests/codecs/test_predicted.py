@@ -288,7 +288,6 @@ def test_the_least_number_is_kept_beside_gaps(name: str, predictor: Any) -> None
 
 # ---- multiples
 
-Number = np.float32 | np.float64
 KINDS: dict[str, tuple[float, float]] = {  # multiplier, divisor
     **{f"{places} decimal places": (1, 10.0**places) for places in range(1, 6)},
     **{f"times 0.1 ^ {places}": (10.0**-places, 1) for places in range(1, 5)},
@@ -303,9 +302,9 @@ KINDS: dict[str, tuple[float, float]] = {  # multiplier, divisor
 def multiples(name: str, kind: str, *shape: int) -> Array:
     """A smooth field of multiples, made with one operation each."""
     dtype = numpy_dtype(name)
-    arithmetic: type[Number] = np.float64 if name == "float64" else np.float32
+    arithmetic: Any = np.float64 if name == "float64" else np.float32
     multiplier, divisor = (arithmetic(number) for number in KINDS[kind])
-    k = np.round(field("float64", *shape, noise=0.01).clip(-4, 4) * (20 if dtype.itemsize == 2 else 2000))
+    k: Any = np.round(field("float64", *shape, noise=0.01).clip(-4, 4) * (20 if dtype.itemsize == 2 else 2000))
     assert multiplier == 1 or divisor == 1
     return np.asarray((k.astype(arithmetic) * multiplier / divisor).astype(dtype)) + dtype.type(0)  # no -0
 

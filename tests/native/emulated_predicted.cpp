@@ -92,6 +92,11 @@ const Kind kinds[] = {
     {"noise", [](const double (&)[max_axes], Random& r) { return static_cast<double>(r.below(1 << 20)); }},
     {"infinities", [](const double (&at)[max_axes], Random& r) { return r.below(40) == 0 ? INFINITY : wave(at); }},
     {"absent", [](const double (&at)[max_axes], Random& r) { return r.below(40) == 0 ? -1.0 : wave(at); }},
+    {"decimals", [](const double (&at)[max_axes], Random&) { return std::round(wave(at) * 100) / 100; }},
+    {"decimals, others", [](const double (&at)[max_axes],
+                            Random& r) { return r.below(30) == 0 ? wave(at) : std::round(wave(at) * 1000) * 0.001; }},
+    {"eighths",
+     [](const double (&at)[max_axes], Random& r) { return r.below(99) == 0 ? NAN : std::round(wave(at) * 99) / 8; }},
 };
 
 Bytes elements_of(const Element& element, const Axes& axes, const Kind& kind, uint64_t seed) {
@@ -201,17 +206,17 @@ void check_fields(Comparison& comparison, const DType& dtype) {
 }
 
 // Several boxes are tried; and grids of several groups.
-void check_large(Comparison& comparison, const DType& dtype, const Axes& axes, double bound) {
+void check_large(Comparison& comparison, const DType& dtype, const Axes& axes, const Kind& kind, double bound) {
   const Element& element = elements[dtype.id];
   const Codec codec = bounded(bound, Predictor::automatic);
-  comparison.check({dtype.name, element, axes, codec, elements_of(element, axes, kinds[1], 1)}, kinds[1].name);
+  comparison.check({dtype.name, element, axes, codec, elements_of(element, axes, kind, 1)}, kind.name);
 }
 
 void check_altered(Comparison& comparison, const DType& dtype) {
   const Axes axes{{1, 9, 21, 33}};
   const Element& element = elements[dtype.id];
-  for (const size_t kind : {0, 2, 4}) {
-    const Codec codec = bounded(kind == 4 ? 0 : 1e-2, Predictor::interpolation);
+  for (const size_t kind : {0, 2, 4, 9}) {
+    const Codec codec = bounded(kind >= 4 ? 0 : 1e-2, Predictor::interpolation);
     const Field field{dtype.name, element, axes, codec, elements_of(element, axes, kinds[kind], kind)};
     comparison.check_altered(field, kinds[kind].name, 40);
   }
@@ -240,9 +245,10 @@ int main(int, char** arguments) {
     check_fields(comparison, dtype);
     check_altered(comparison, dtype);
   }
-  check_large(comparison, dtypes[0], {{1, 41, 43, 47}}, 1e-2);
-  check_large(comparison, dtypes[3], {{3, 7, 61, 59}}, 0);
-  check_large(comparison, dtypes[0], {{1, 1, 263, 271}}, 1e-3);  // all of it is tried
+  check_large(comparison, dtypes[0], {{1, 41, 43, 47}}, kinds[1], 1e-2);
+  check_large(comparison, dtypes[3], {{3, 7, 61, 59}}, kinds[1], 0);
+  check_large(comparison, dtypes[0], {{3, 7, 61, 59}}, kinds[10], 0);
+  check_large(comparison, dtypes[0], {{1, 1, 263, 271}}, kinds[1], 1e-3);  // all of it is tried
   check_launches(comparison);
   return comparison.finish() ? 0 : 1;
 }

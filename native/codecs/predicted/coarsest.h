@@ -49,8 +49,7 @@ class GridIntegers {
   ARRCOMP_METHOD Word integer(Word bits, Mask gaps, Mask& failed) const {
     failed = gaps;
     Mask unserved;
-    const Word q =
-        is_lossless_ ? integers_.of(bits, T::widen(bits), unserved) : quantizer_.quantize(bits, unserved);
+    const Word q = is_lossless_ ? integers_.of(bits, T::widen(bits), unserved) : quantizer_.quantize(bits, unserved);
     failed = failed | unserved;
     return q;
   }
