@@ -13,6 +13,7 @@ import pytest
 import arrcomp
 import checks
 from arrcomp import FormatVersionError, SmaQ, UnknownCodecError
+from ordinary import then_full
 from small_streams import SHAPE_OFFSET, SMALL, assert_reader_agrees, assert_refused, outcome, resized, weights
 
 pytestmark = [pytest.mark.asan, pytest.mark.wheel]
@@ -43,10 +44,13 @@ def test_bytes_after_the_checksum_are_noticed(small: bytes) -> None:
         assert_refused(small + more)
 
 
-def test_altered_payloads_never_crash(small: bytes) -> None:
+@pytest.mark.parametrize("in_turn", then_full([True], [False]))
+def test_altered_payloads_never_crash(small: bytes, in_turn: bool) -> None:
+    """Bytes behind the payload's header are altered in one way each, or else in all."""
     start, end = checks.payload_span(small)
     for position in range(start, end):
-        for flip in (0x01, 0x80, 0xFF, small[position]):
+        flips = (0x01, 0x80, 0xFF, small[position])
+        for flip in flips if position < start + 64 or not in_turn else [flips[(position + position // 4) % 4]]:
             body = bytearray(small[:end])
             body[position] ^= flip
             outcome(checks.seal(body))
