@@ -41,8 +41,10 @@ class PredictedEncoding {
                                  task.axes};
     launcher_.template run<clear_samples<T>>(uint64_t{1}, choice);
     if (settings_.kind == BoundKind::lossless) {
-      const auto samples = static_cast<uint64_t>(PredictionSamples::number_of(task.axes));
-      launcher_.template run<sample_multiples<T>>(samples, choice);
+      constexpr uint64_t samples = SampledMultiples::samples;
+      launcher_.template run<sample_multiples<T, false>>(samples, choice);
+      launcher_.template run<look_for_multiples<T>>(uint64_t{1}, choice);
+      launcher_.template run<sample_multiples<T, true>>(samples, choice);
       launcher_.template run<choose_multiples<T>>(uint64_t{1}, choice);
     }
     launcher_.template run<sample_kernel<T>>(sample_units(task.axes), choice);

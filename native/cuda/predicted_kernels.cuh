@@ -88,13 +88,25 @@ __global__ void clear_samples(const __grid_constant__ ChoiceArguments a) {
   for (uint64_t i = thread_of_grid(); i < sizeof(PredictionSamples) / 4; i += threads_of_grid()) words[i] = 0;
 }
 
-template <class T>
+// `found`: of those that were found by the others.
+template <class T, bool found>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     sample_multiples(const __grid_constant__ ChoiceArguments a) {
   const MultiplesSampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.element, a.main.settings,
                                                 a.state->samples.numbers);
-  const auto samples = static_cast<uint64_t>(PredictionSamples::number_of(a.axes));
-  for (uint64_t s = warp_of_grid(); s < samples; s += warps_of_grid()) sampler.add(static_cast<int>(s));
+  for (uint64_t s = warp_of_grid(); s < SampledMultiples::samples; s += warps_of_grid()) {
+    if constexpr (found) {
+      sampler.add_found(static_cast<int>(s));
+    } else {
+      sampler.add(static_cast<int>(s));
+    }
+  }
+}
+
+// By one thread.
+template <class T>
+__global__ void look_for_multiples(const __grid_constant__ ChoiceArguments a) {
+  if (threadIdx.x == 0) find_multiples(a.main.element, a.state->samples.numbers);
 }
 
 // By one thread.

@@ -299,11 +299,22 @@ KINDS: dict[str, tuple[float, float]] = {  # multiplier, divisor
 }
 
 
+STEPS: dict[str, tuple[float, float]] = {  # that are found in the numbers
+    "0.0015259": (0.0015259, 1),
+    "3.3 / 4096": (3.3 / 4096, 1),
+    "7.3": (7.3, 1),
+    "2.1e-9 and more": (2.12345678912345e-9, 1),
+    "1 / 32767": (1, 32767),
+    "1 / 4095": (1, 4095),
+    "1 / 7": (1, 7),
+}
+
+
 def multiples(name: str, kind: str, *shape: int) -> Array:
     """A smooth field of multiples, made with one operation each."""
     dtype = numpy_dtype(name)
     arithmetic: Any = np.float64 if name == "float64" else np.float32
-    multiplier, divisor = (arithmetic(number) for number in KINDS[kind])
+    multiplier, divisor = (arithmetic(number) for number in (KINDS | STEPS)[kind])
     k: Any = np.round(field("float64", *shape, noise=0.01).clip(-4, 4) * (20 if dtype.itemsize == 2 else 2000))
     assert multiplier == 1 or divisor == 1
     return np.asarray((k.astype(arithmetic) * multiplier / divisor).astype(dtype)) + dtype.type(0)  # no -0
@@ -324,6 +335,23 @@ def test_multiples_are_found(name: str, kind: str, predictor: Any) -> None:
         assert found == (float(arithmetic(multiplier)), float(divisor))
     assert nbytes_of(x, codec) < 0.8 * nbytes_of(x, Lossless())
     assert _exact_nbytes(x, codec) == 0
+
+
+@pytest.mark.parametrize("shape", [(20, 30, 40), (600,)], ids=str)
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_step_is_found(kind: str, predictor: Any, shape: tuple[int, ...]) -> None:
+    codec = Lossless(predictor=predictor)
+    x = multiples("float64", kind, *shape)
+    checks.check_codec(x, codec)
+    found = prediction_of(x, codec).multiples
+    assert found is not None
+    multiplier, divisor = STEPS[kind]
+    assert found[0] / found[1] == pytest.approx(multiplier / divisor, rel=1e-14)
+    assert _exact_nbytes(x, codec) == 0
+    few = np.asarray(np.round(x / multiplier * divisor / 10) * multiplier / divisor, np.float32)
+    checks.check_codec(few, codec)
+    assert predictor == "auto" or prediction_of(few, codec).multiples is not None
 
 
 @pytest.mark.parametrize("predictor", PREDICTORS)

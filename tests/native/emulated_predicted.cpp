@@ -95,6 +95,7 @@ const Kind kinds[] = {
     {"decimals", [](const double (&at)[max_axes], Random&) { return std::round(wave(at) * 100) / 100; }},
     {"decimals, others", [](const double (&at)[max_axes],
                             Random& r) { return r.below(30) == 0 ? wave(at) : std::round(wave(at) * 1000) * 0.001; }},
+    {"any steps", [](const double (&at)[max_axes], Random&) { return std::round(wave(at) * 400) * 0.0731; }},
     {"eighths",
      [](const double (&at)[max_axes], Random& r) { return r.below(99) == 0 ? NAN : std::round(wave(at) * 99) / 8; }},
 };

@@ -39,25 +39,46 @@ class MultiplesSampler {
 
   // Adds sample `s`.
   ARRCOMP_PART void add(int s) const {
-    const uint64_t count = axes_.count(), rows = ceil_div(count, lanes_per_row);
-    const uint64_t first = random_below(rows, s, 0) * lanes_per_row, left = count - first;
-    const int n = left < lanes_per_row ? static_cast<int>(left) : lanes_per_row;
-    const Word bits = load_elements<T>(source_, first, n);
-    const Real x = T::widen(bits);
-    const Mask own = first_lanes(n) & ~gaps_.in(bits, x) & ne(as_bits(abs(x)), splat<Word>(0));
-    Sums::add(sampled_.values, static_cast<uint64_t>(count_of(own)));
-    add_places(x, own);
-    for (int kind = 0; kind < kinds_of_multiples; ++kind) {
-      const MultipleIntegers<T> integers(kind_of_multiples(element_, kind));
-      const Word q = integers.of(bits, x);
-      const Mask exact = own & ~integers.are_not(bits, q);
-      Sums::add(sampled_.exact[kind], static_cast<uint64_t>(count_of(exact)));
-      Sums::add(sampled_.lengths[kind], sum_of(exact, bit_length(with_sign(q))));
-    }
+    const Row row = sampled_row(s);
+    const Real x = T::widen(row.bits);
+    Sums::add(sampled_.values, static_cast<uint64_t>(count(row.own)));
+    add_places(x, row.own);
+    const uint32_t lanes = bits(row.own);
+    const uint64_t number = or_all(select(mask(lanes & (0u - lanes)), as_bits(x), splat<Word>(0)));
+    if (leader()) sampled_.numbers[s] = FloatTraits::of<T>().number(number);
+    for (int i = 0; i < kinds_of_multiples; ++i) add_kind(row, i);
+  }
+
+  // The same, of the multiples that were found by all samples.
+  ARRCOMP_PART void add_found(int s) const {
+    const Row row = sampled_row(s);
+    for (int i = kinds_of_multiples; i < SampledMultiples::kinds; ++i)
+      if (sampled_.kind(element_, i).is_given()) add_kind(row, i);
   }
 
  private:
-  ARRCOMP_METHOD static int count_of(Mask m) { return count(m); }
+  struct Row {
+    Word bits;
+    Mask own;  // lanes that are numbers, but for 0
+  };
+
+  ARRCOMP_METHOD Row sampled_row(int s) const {
+    const uint64_t elements = axes_.count(), rows = ceil_div(elements, lanes_per_row);
+    const uint64_t first = random_below(rows, s, 0) * lanes_per_row, left = elements - first;
+    const int n = left < lanes_per_row ? static_cast<int>(left) : lanes_per_row;
+    const Word bits = load_elements<T>(source_, first, n);
+    const Real x = T::widen(bits);
+    return {bits, first_lanes(n) & ~gaps_.in(bits, x) & ne(as_bits(abs(x)), splat<Word>(0))};
+  }
+
+  ARRCOMP_METHOD void add_kind(const Row& row, int i) const {
+    const MultipleIntegers<T> integers(sampled_.kind(element_, i));
+    const Word q = integers.of(row.bits, T::widen(row.bits));
+    const Mask exact = row.own & ~integers.are_not(row.bits, q);
+    Sums::add(sampled_.exact[i], static_cast<uint64_t>(count(exact)));
+    Sums::add(sampled_.lengths[i], sum_of(exact, bit_length(with_sign(q))));
+  }
+
   ARRCOMP_METHOD static uint64_t sum_of(Mask m, U32 x) { return sum(select(m, x, splat<U32>(0))); }
 
   // Where the mantissas' highest and lowest bits stand.
