@@ -226,12 +226,16 @@ AXES_OFFSET, LENGTHS_OFFSET, STEPS_OFFSET = 16, 48, 64  # in the payload of a pr
 )
 @pytest.mark.parametrize("name", PREDICTED)
 def test_hostile_headers_of_predictions_are_refused(name: str, offset: int, layout: str, values: list[Any]) -> None:
-    small = SMALL[name]()
-    start, end = checks.payload_span(small)
     for value in values:
-        body = bytearray(small[:end])
-        struct.pack_into(layout, body, start + offset, value)
-        assert_refused(checks.seal(body))
+        assert_refused(_with(SMALL[name](), layout, offset, value))
+
+
+def _with(small: bytes, layout: str, offset: int, *values: Any) -> bytes:
+    """The stream with other values at a place of its payload."""
+    start, end = checks.payload_span(small)
+    body = bytearray(small[:end])
+    struct.pack_into(layout, body, start + offset, *values)
+    return checks.seal(body)
 
 
 @pytest.mark.parametrize(
@@ -239,11 +243,7 @@ def test_hostile_headers_of_predictions_are_refused(name: str, offset: int, layo
 )
 @pytest.mark.parametrize("name", ["predicted", "predicted, exact", "predicted, lossless"])
 def test_hostile_steps_are_refused(name: str, step: tuple[int, int, int]) -> None:
-    small = SMALL[name]()
-    start, end = checks.payload_span(small)
-    body = bytearray(small[:end])
-    struct.pack_into("<BBH", body, start + STEPS_OFFSET, *step)
-    assert_refused(checks.seal(body))
+    assert_refused(_with(SMALL[name](), "<BBH", STEPS_OFFSET, *step))
 
 
 MULTIPLES_OFFSET = {"predicted, multiples": 88, "predicted, multiples, exact, float64": 64}
@@ -253,40 +253,25 @@ MULTIPLES_OFFSET = {"predicted, multiples": 88, "predicted, multiples, exact, fl
 @pytest.mark.parametrize("place", [0, 8])
 @pytest.mark.parametrize("name", MULTIPLES_OFFSET)
 def test_hostile_multiples_are_refused(name: str, place: int, number: float) -> None:
-    small = SMALL[name]()
-    start, end = checks.payload_span(small)
-    offset = start + MULTIPLES_OFFSET[name]
-    assert struct.unpack_from("<dd", small, offset) == (1.0, 100.0)
-    body = bytearray(small[:end])
-    struct.pack_into("<d", body, offset + place, number)
-    assert_refused(checks.seal(body))
-    struct.pack_into("<d", body, offset + place, 16.0)  # it is the number that was refused
-    assert assert_reader_agrees(checks.seal(body))
+    small, offset = SMALL[name](), MULTIPLES_OFFSET[name]
+    start, _ = checks.payload_span(small)
+    assert struct.unpack_from("<dd", small, start + offset) == (1.0, 100.0)
+    assert_refused(_with(small, "<d", offset + place, number))
+    assert assert_reader_agrees(_with(small, "<d", offset + place, 16.0))  # it is the number that was refused
 
 
 def test_multiples_are_numbers_of_the_arithmetic() -> None:
-    small = SMALL["predicted, multiples"]()
-    start, end = checks.payload_span(small)
-    body = bytearray(small[:end])
-    struct.pack_into("<d", body, start + MULTIPLES_OFFSET["predicted, multiples"], 0.1)
-    assert_refused(checks.seal(body))
+    name = "predicted, multiples"
+    assert_refused(_with(SMALL[name](), "<d", MULTIPLES_OFFSET[name], 0.1))
 
 
 def test_an_array_with_a_bound_has_no_multiples() -> None:
-    small = SMALL["predicted, multiples"]()
-    start, end = checks.payload_span(small)
-    body = bytearray(small[:end])
-    struct.pack_into("<d", body, start, 1e-3)
-    assert_refused(checks.seal(body))
+    assert_refused(_with(SMALL["predicted, multiples"](), "<d", 0, 1e-3))
 
 
 def _with_axes(small: bytes, axes: tuple[int, ...], differences: int = 15) -> bytes:
     """The stream with other axes, and differences along these."""
-    start, end = checks.payload_span(small)
-    body = bytearray(small[:end])
-    struct.pack_into("<B", body, start + 13, differences)
-    struct.pack_into("<4Q", body, start + AXES_OFFSET, *axes)
-    return checks.seal(body)
+    return _with(_with(small, "<B", 13, differences), "<4Q", AXES_OFFSET, *axes)
 
 
 @pytest.mark.parametrize("differences", [0, 1, 8, 15])
@@ -380,21 +365,13 @@ def test_other_sizes_of_the_array_never_crash(count: int) -> None:
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), float("-inf")])
 def test_impossible_bounds_are_refused(value: float) -> None:
-    small = SMALL["packed"]()
-    start, end = checks.payload_span(small)
-    body = bytearray(small[:end])
-    struct.pack_into("<d", body, start, value)
-    assert_refused(checks.seal(body))
+    assert_refused(_with(SMALL["packed"](), "<d", 0, value))
 
 
 @pytest.mark.parametrize(("offset", "values"), [(8, [0, 3, 5, 8, 2**31, 2**32 - 1]), (12, [0, 1, 3, 8, 2**32 - 1])])
 def test_impossible_group_and_entry_sizes_are_refused(offset: int, values: list[int]) -> None:
-    small = SMALL["packed"]()
-    start, end = checks.payload_span(small)
     for value in values:
-        body = bytearray(small[:end])
-        struct.pack_into("<I", body, start + offset, value)
-        assert_refused(checks.seal(body))
+        assert_refused(_with(SMALL["packed"](), "<I", offset, value))
 
 
 def test_unknown_codecs_have_their_own_error() -> None:

@@ -34,7 +34,7 @@ class GridIntegers {
       Word q = integer(bits, gaps.in(bits, T::widen(bits)), failed);
       if (!has_value && !all_of_row(failed)) {
         has_value = true;
-        before = first_value(q, failed);
+        before = splat<Word>(value_of_first(q, ~failed));
         fill(integers, i, before, made, first);
       }
       if (any(failed)) q = filled(q, failed, before);
@@ -67,12 +67,6 @@ class GridIntegers {
   ARRCOMP_METHOD static bool all_of_row(Mask m) { return bits(m) == ~0u; }
 
   ARRCOMP_METHOD Word value(Word q) const { return is_lossless_ ? integers_.element(q) : quantizer_.element(q); }
-
-  // In all lanes the first that has one.
-  ARRCOMP_METHOD static Word first_value(Word q, Mask failed) {
-    const uint32_t present = ~bits(failed);
-    return splat<Word>(or_all(select(mask(present & (0u - present)), q, splat<Word>(0))));
-  }
 
   // Lanes of `failed` get the value of the lane before, the first of a row that of `before`.
   ARRCOMP_METHOD static Word filled(Word q, Mask failed, Word before) {

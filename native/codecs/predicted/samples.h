@@ -16,10 +16,10 @@ ARRCOMP_INLINE uint64_t random_below(uint64_t size, int sample, int axis) {
   return size >> 32 == 0 ? (x >> 32) * size >> 32 : x % size;
 }
 
-// A signed integer with its sign as its lowest bit.
+// The bits that a signed integer takes.
 template <class Word>
-ARRCOMP_INLINE Word with_sign(Word q) {
-  return q << 1 ^ sar(q, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1);
+ARRCOMP_INLINE U32 signed_length(Word q) {
+  return bit_length(fold(q, false, static_cast<int>(sizeof(typename Word::scalar)) * 8));
 }
 
 // Samples by which multiples are chosen. Sums says how samples are added up: `add(sum, number)`, and `raise(number, least)`.
@@ -27,11 +27,11 @@ template <class T, class Sums>
 class MultiplesSampler {
   using Word = typename T::Word;
   using Real = typename T::Real;
-  using Scalar = typename Word::scalar;
+  using Layout = RealLayout<Real>;
 
  public:
   // Where the lowest bit of a mantissa stands whose value is 1.
-  static constexpr int place_of_one = sizeof(Scalar) == 8 ? 1023 + 52 + 1 : 127 + 23 + 1;
+  static constexpr int place_of_one = Layout::bias + Layout::mantissa_bits + 1;
 
   ARRCOMP_METHOD MultiplesSampler(const void* source, const Axes& axes, const Element& element,
                                   const GroupSettings& settings, SampledMultiples& sampled)
@@ -43,9 +43,8 @@ class MultiplesSampler {
     const Real x = T::widen(row.bits);
     Sums::add(sampled_.values, static_cast<uint64_t>(count(row.own)));
     add_places(x, row.own);
-    const uint32_t lanes = bits(row.own);
-    const uint64_t number = or_all(select(mask(lanes & (0u - lanes)), as_bits(x), splat<Word>(0)));
-    if (leader()) sampled_.numbers[s] = FloatTraits::of<T>().number(number);
+    const auto number = scalar_from<typename Real::scalar>(value_of_first(as_bits(x), row.own));
+    if (leader()) sampled_.numbers[s] = static_cast<double>(number);
     for (int i = 0; i < kinds_of_multiples; ++i) add_kind(row, i);
   }
 
@@ -75,18 +74,20 @@ class MultiplesSampler {
     const MultipleIntegers<T> integers(sampled_.kind(element_, i));
     const Word q = integers.of(row.bits, T::widen(row.bits));
     const Mask exact = row.own & ~integers.are_not(row.bits, q);
+    if (!any(exact)) return;
     Sums::add(sampled_.exact[i], static_cast<uint64_t>(count(exact)));
-    Sums::add(sampled_.lengths[i], sum_of(exact, bit_length(with_sign(q))));
+    Sums::add(sampled_.lengths[i], sum_of(exact, signed_length(q)));
   }
 
   ARRCOMP_METHOD static uint64_t sum_of(Mask m, U32 x) { return sum(select(m, x, splat<U32>(0))); }
 
   // Where the mantissas' highest and lowest bits stand.
   ARRCOMP_METHOD void add_places(Real x, Mask own) const {
-    constexpr int mantissa = sizeof(Scalar) == 8 ? 52 : 23;
-    const Word bits = as_bits(abs(x)), exponent = bits >> mantissa, one = splat<Word>(1), none = splat<Word>(0);
+    const Word bits = as_bits(abs(x)), one = splat<Word>(1), none = splat<Word>(0);
+    const Word exponent = bits >> Layout::mantissa_bits;
     const Mask is_normal = ne(exponent, none);
-    const Word digits = (bits & ones<Word>(mantissa)) | select(is_normal, splat<Word>(Scalar{1} << mantissa), none);
+    const Word implied = select(is_normal, splat<Word>(Layout::min_normal), none);
+    const Word digits = (bits & splat<Word>(Layout::mantissa)) | implied;
     const U32 from = lowest(select(is_normal, exponent, one));
     Sums::add(sampled_.highest_places, sum_of(own, from + bit_length(digits)));
     const U32 place = from + bit_length(digits & (none - digits));
@@ -187,7 +188,7 @@ class Sampler {
   static constexpr int last_axis = max_axes - 1;
 
   ARRCOMP_METHOD static void add(SampledCost& cost, Word code, Mask counts) {
-    add(cost, sum(select(counts, bit_length(with_sign(code)), splat<U32>(0))), count(counts));
+    add(cost, sum(select(counts, signed_length(code), splat<U32>(0))), count(counts));
   }
 
   ARRCOMP_METHOD static void add_edges(SampledCost& edges, Mask edge) {
