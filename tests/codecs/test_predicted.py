@@ -332,7 +332,7 @@ def test_multiples_are_found(name: str, kind: str, predictor: Any) -> None:
     arithmetic = numpy_dtype(name).type
     multiplier, divisor = KINDS[kind]
     if not (name == "float32" and kind.startswith("times")):  # in float32 a quotient may be the same numbers
-        assert found == (float(arithmetic(multiplier)), float(divisor))
+        assert found == (float(arithmetic(multiplier)), float(divisor), 0.0, 0)
     assert nbytes_of(x, codec) < 0.8 * nbytes_of(x, Lossless())
     assert _exact_nbytes(x, codec) == 0
 
@@ -408,8 +408,79 @@ def test_few_integers_are_not_predicted_from_each_other() -> None:
     """As labels are not: their multiples alone save most."""
     x = np.random.default_rng(4).choice([0.1, 0.7, 2.3], (60, 70))
     found = prediction_of(x, Lossless(predictor="auto"))
-    assert (found.multiples, found.differences, found.steps) == ((1.0, 10.0), 0, ())
+    assert (found.multiples, found.differences, found.steps) == ((1.0, 10.0, 0.0, 0), 0, ())
     assert nbytes_of(x, Lossless(predictor="auto")) < 0.15 * nbytes_of(x, Lossless())
+
+
+# Of what files pack into 16 bits: the least and the greatest number.
+PACKED: dict[str, tuple[float, float]] = {
+    "kelvin": (186.7, 313.9),
+    "pascal": (95013.1, 104871.3),
+    "wind, of either sign": (-31.7, 47.3),
+    "below 0": (-19.1, -3.7),
+}
+
+
+def packed(name: str, kind: str, *shape: int, unpacked_in: str = "") -> Array:
+    """A smooth field as it is unpacked from 16 bits with a scale_factor and an add_offset."""
+    least, greatest = PACKED[kind]
+    x = field("float64", *shape, noise=0.01)
+    k = np.round((x - x.min()) / (x.max() - x.min()) * 65534 - 32767)
+    arithmetic: Any = np.dtype(unpacked_in or name).type
+    scale, offset = arithmetic((greatest - least) / 65534), arithmetic((greatest + least) / 2)
+    return np.asarray(k.astype(arithmetic) * scale + offset, name)
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("unpacked_in", ["float32", "float64"])
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_unpacked_data_is_packed_again(name: str, kind: str, unpacked_in: str, predictor: Any) -> None:
+    if (name, unpacked_in) == ("float64", "float32"):
+        pytest.skip("it is float32")
+    x = packed(name, kind, 20, 30, 40, unpacked_in=unpacked_in)
+    codec = Lossless(predictor=predictor)
+    checks.check_codec(x, codec)
+    found = prediction_of(x, codec).multiples
+    assert found is not None
+    assert found.offset != 0
+    least, greatest = PACKED[kind]
+    assert found.multiplier == pytest.approx((greatest - least) / 65534, rel=1e-6)
+    assert found.divisor == 1
+    assert nbytes_of(x, codec) < (0.45 if name == "float64" else 0.8) * nbytes_of(x, Lossless())
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_groups_that_are_far_apart_are_packed_again(name: str, predictor: Any) -> None:
+    x = packed(name, "kelvin", 2, 30, 40)
+    step = (PACKED["kelvin"][1] - PACKED["kelvin"][0]) / 65534
+    x[1] += x.dtype.type(np.round(45 / step) * step)
+    codec = Lossless(predictor=predictor)
+    checks.check_codec(x, codec)
+    found = prediction_of(x, codec).multiples
+    assert found is not None
+    assert found.multiplier == pytest.approx(step, rel=1e-5)
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_other_numbers_among_unpacked_data_are_kept(name: str, predictor: Any) -> None:
+    x = packed(name, "kelvin", 9, 20, 30)
+    codec = Lossless(predictor=predictor)
+    x.ravel()[5::97] *= np.pi
+    x[3, 4:9] = np.nan
+    for number, value in enumerate((0.0, -0.0, np.inf, -np.inf, 1e30, -1e-30, np.finfo(name).max, -np.finfo(name).max)):
+        x.ravel()[11 + number :: 301] = value
+    checks.check_codec(x, codec)
+    assert predictor == "auto" or prediction_of(x, codec).multiples is not None
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_unpacked_data_of_any_shape_is_kept(name: str, predictor: Any, shape: tuple[int, ...]) -> None:
+    checks.check_codec(packed(name, "wind, of either sign", *shape), Lossless(predictor=predictor))
 
 
 # ---- extremes

@@ -255,7 +255,7 @@ MULTIPLES_OFFSET = {"predicted, multiples": 88, "predicted, multiples, exact, fl
 def test_hostile_multiples_are_refused(name: str, place: int, number: float) -> None:
     small, offset = SMALL[name](), MULTIPLES_OFFSET[name]
     start, _ = checks.payload_span(small)
-    assert struct.unpack_from("<dd", small, start + offset) == (1.0, 100.0)
+    assert struct.unpack_from("<dddQ", small, start + offset) == (1.0, 100.0, 0.0, 0)
     assert_refused(_with(small, "<d", offset + place, number))
     assert assert_reader_agrees(_with(small, "<d", offset + place, 16.0))  # it is the number that was refused
 
@@ -263,6 +263,24 @@ def test_hostile_multiples_are_refused(name: str, place: int, number: float) -> 
 def test_multiples_are_numbers_of_the_arithmetic() -> None:
     name = "predicted, multiples"
     assert_refused(_with(SMALL[name](), "<d", MULTIPLES_OFFSET[name], 0.1))
+
+
+@pytest.mark.parametrize("name", MULTIPLES_OFFSET)
+def test_hostile_offsets_are_refused(name: str) -> None:
+    small, place = SMALL[name](), MULTIPLES_OFFSET[name] + 16
+    for number in (2.0**501, -(2.0**501), math.inf, -math.inf, math.nan):
+        assert_refused(_with(small, "<d", place, number))
+    for number in (-3.5, 2.0**60, -(2.0**60), 2.0**-100):
+        assert assert_reader_agrees(_with(small, "<d", place, number))
+
+
+@pytest.mark.parametrize("name", MULTIPLES_OFFSET)
+def test_hostile_corrections_are_refused(name: str) -> None:
+    small, place = SMALL[name](), MULTIPLES_OFFSET[name] + 24
+    for bits in (9, 64, 2**32, 2**63, 2**64 - 1):
+        assert_refused(_with(small, "<Q", place, bits))
+    for bits in (1, 2, 8):
+        assert assert_reader_agrees(_with(small, "<Q", place, bits))
 
 
 def test_an_array_with_a_bound_has_no_multiples() -> None:

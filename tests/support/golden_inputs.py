@@ -121,6 +121,7 @@ def _walk_with_gaps() -> NDArray[np.float16]:
 
 def _field_with_specials() -> NDArray[np.float32]:
     values = _field_with_gaps(np.nan, 31, 40)
+    values *= values  # no multiples of a power of two
     patterns = np.array([0x7F800000, 0xFF800000, 0x7FC00001, 0xFFBFFFFF, 0x00000001, 0x80000000, 0x7F7FFFFF], np.uint32)
     values.view(np.uint32)[5, ::6] = patterns
     values[20:23, 10:30] = -0.0
@@ -235,6 +236,14 @@ GOLDEN: dict[str, Golden] = {
     ),
     "lossless_float64_multiples_nan": Golden(
         lambda: np.round(_field_with_gaps(np.nan, 12, 11, 13).astype(np.float64) * 32.0) * 0.001,
+        arrcomp.Lossless(predictor="lorenzo"),
+    ),
+    "lossless_float32_packed": Golden(
+        lambda: (_field(40, 51) >> 6).astype(np.float32) * np.float32(0.0021) + np.float32(211.3),
+        arrcomp.Lossless(predictor="interpolation"),
+    ),
+    "lossless_float64_packed_nan": Golden(
+        lambda: np.round(_field_with_gaps(np.nan, 12, 11, 13).astype(np.float64) * 4096.0) * 0.0037 - 17.3,
         arrcomp.Lossless(predictor="lorenzo"),
     ),
     "lossless_float32_predicted_specials": Golden(_field_with_specials, arrcomp.Lossless(predictor="interpolation")),

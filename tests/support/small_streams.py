@@ -88,6 +88,12 @@ def _decimals(dtype: Any, *shape: int, one_in: int = 0) -> Array:
     return values.astype(dtype)
 
 
+def _packed(dtype: Any, *shape: int) -> Array:
+    """A field as it is unpacked from integers."""
+    k = np.round(_field("f8", *shape) * 2000).astype(dtype)
+    return np.asarray(k * k.dtype.type(0.0017) + k.dtype.type(251.3))
+
+
 def _field_with_gaps(dtype: Any, *shape: int) -> Array:
     array = _field(dtype, *shape)
     array[2:5, :4] = np.nan
@@ -177,6 +183,8 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "predicted, multiples, exact, float64": lambda: checks.stream_of(
         _decimals("f8", 21, 33, one_in=50), Lossless(predictor="lorenzo")
     ),
+    "predicted, offset": lambda: checks.stream_of(_packed("f4", 19, 37), Lossless(predictor="lorenzo")),
+    "predicted, offset, float64": lambda: checks.stream_of(_packed("f8", 21, 33), Lossless(predictor="interpolation")),
     "predicted, lossless differences": lambda: checks.stream_of(
         _field_with_gaps(checks.numpy_dtype("bfloat16"), 20, 30), Lossless(predictor="lorenzo")
     ),

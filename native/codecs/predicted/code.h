@@ -129,8 +129,8 @@ class CodeBook {
                            Mask& failed) const {
     if (is_lossless_)
       return integers_.visit([&](const auto& integers) ARRCOMP_LAMBDA {
-        const Word near = integers.of_number(predicted), own = integers.of(bits, x);
-        failed = gaps.in(bits, x) | integers.are_not(bits, own);
+        const Word near = integers.of_number(predicted), own = integers.of(bits, x, failed);
+        failed = failed | gaps.in(bits, x);
         value_bits = select(failed, integers.element(near), bits);
         return select(failed, splat<Word>(0), own - near);
       });

@@ -1,8 +1,7 @@
 // Integers for elements that are kept without loss (FORMAT.md, sections 9.3 and 9.6). Two kinds have the same functions:
-//   of(bits, x)         that of an element, which are its bits or its number
-//   of_number(x)        that of a number which need not be an element
-//   element(q)          the element's bits
-//   are_not(bits, q)    lanes whose integer does not give back these bits
+//   of(bits, x, failed)    that of an element, which are its bits or its number; in lanes of `failed` no integer gives it back
+//   of_number(x)           that of a number which need not be an element
+//   element(q)             the element's bits
 #pragma once
 #include "codecs/grouped/quantize.h"
 #include "codecs/transform.h"
@@ -16,39 +15,61 @@ struct OrderedIntegers {
   using Word = typename T::Word;
   using Real = typename T::Real;
 
-  ARRCOMP_METHOD static Word of(Word bits, Real) { return order_floats(bits, T::width); }
+  ARRCOMP_METHOD static Word of(Word bits, Real, Mask& failed) {
+    failed = mask(0);
+    return order_floats(bits, T::width);
+  }
   ARRCOMP_METHOD static Word of_number(Real x) { return order_floats(T::narrow(x), T::width); }
   ARRCOMP_METHOD static Word element(Word q) { return order_floats(q, T::width); }
-  ARRCOMP_METHOD static Mask are_not(Word, Word) { return mask(0); }
 };
 
-// How often elements that are multiples have multiplier / divisor.
+// How often elements that are multiples have multiplier / divisor, and in the lowest bits their corrections.
 template <class T>
 class MultipleIntegers {
   using Word = typename T::Word;
   using Real = typename T::Real;
   using Number = typename Real::scalar;
+  using Scalar = typename Word::scalar;
 
  public:
   ARRCOMP_METHOD explicit MultipleIntegers(const Multiples& multiples)
-      : multiplier_(static_cast<Number>(multiples.multiplier)),
+      : offset_(static_cast<Number>(multiples.offset)),
         divisor_(static_cast<Number>(multiples.divisor)),
-        inverse_(divisor_ / multiplier_) {}
+        inverse_(divisor_ / static_cast<Number>(multiples.multiplier)),
+        correction_bits_(static_cast<int>(multiples.correction_bits)),
+        corrected_down_(static_cast<Scalar>(multiples.corrected_down())) {
+    const Scalar corrections = Scalar{1} << correction_bits_;
+    // Integers are as many times too large for it.
+    multiplier_ = static_cast<Number>(multiples.multiplier) / static_cast<Number>(corrections);
+    corrections_ = corrections - 1;
+  }
 
-  ARRCOMP_METHOD Word of(Word, Real x) const { return of_number(x); }
+  ARRCOMP_METHOD Word of(Word bits, Real x, Mask& failed) const {
+    const Word uncorrected = nearest(x) << correction_bits_;
+    const Word correction = bits - element(uncorrected);  // from the least one on
+    failed = ne(correction >> correction_bits_, splat<Word>(0));
+    return uncorrected + correction;
+  }
   ARRCOMP_METHOD Word of_number(Real x) const {
-    const Real scaled = x * splat<Real>(inverse_);
+    return (nearest(x) << correction_bits_) + splat<Word>(corrected_down_);
+  }
+  ARRCOMP_METHOD Word element(Word q) const {
+    const Word correction = q & splat<Word>(corrections_);
+    const Real multiple = seed_value(q - correction) * splat<Real>(multiplier_) / splat<Real>(divisor_);
+    return T::narrow(multiple + splat<Real>(offset_)) + (correction - splat<Word>(corrected_down_));
+  }
+
+ private:
+  ARRCOMP_METHOD Word nearest(Real x) const {
+    const Real scaled = (x - splat<Real>(offset_)) * splat<Real>(inverse_);
     Number most;
     largest_integer(most);
     return round_to_integer(select(le(size(scaled), splat<Real>(most)), scaled, splat<Real>(0)));
   }
-  ARRCOMP_METHOD Word element(Word q) const {
-    return T::narrow(seed_value(q) * splat<Real>(multiplier_) / splat<Real>(divisor_));
-  }
-  ARRCOMP_METHOD Mask are_not(Word bits, Word q) const { return ne(element(q), bits); }
 
- private:
-  Number multiplier_, divisor_, inverse_;
+  Number multiplier_, offset_, divisor_, inverse_;
+  int correction_bits_;
+  Scalar corrections_, corrected_down_;
 };
 
 // One kind or the other.
@@ -56,7 +77,7 @@ template <class T>
 class LosslessIntegers {
  public:
   ARRCOMP_METHOD explicit LosslessIntegers(const Multiples& multiples)
-      : are_multiples_(multiples.is_given()), multiples_(are_multiples_ ? multiples : Multiples{1, 1}) {}
+      : are_multiples_(multiples.is_given()), multiples_(are_multiples_ ? multiples : Multiples{1, 1, 0, 0}) {}
 
   // Calls visit(integers).
   template <class Visit>
@@ -66,11 +87,7 @@ class LosslessIntegers {
 
   // In lanes of `failed` no integer gives back the element.
   ARRCOMP_METHOD typename T::Word of(typename T::Word bits, typename T::Real x, Mask& failed) const {
-    return visit([&](const auto& integers) ARRCOMP_LAMBDA {
-      const auto q = integers.of(bits, x);
-      failed = integers.are_not(bits, q);
-      return q;
-    });
+    return visit([&](const auto& integers) ARRCOMP_LAMBDA { return integers.of(bits, x, failed); });
   }
 
   ARRCOMP_METHOD typename T::Word element(typename T::Word q) const {

@@ -43,8 +43,8 @@ class MultiplesSampler {
     const Real x = T::widen(row.bits);
     Sums::add(sampled_.values, static_cast<uint64_t>(count(row.own)));
     add_places(x, row.own);
-    const auto number = scalar_from<typename Real::scalar>(value_of_first(as_bits(x), row.own));
-    if (leader()) sampled_.numbers[s] = static_cast<double>(number);
+    keep(sampled_.numbers[s], value_of_first(as_bits(x), row.own));
+    keep(sampled_.differences[s], least_difference(x, row.own));
     for (int i = 0; i < kinds_of_multiples; ++i) add_kind(row, i);
   }
 
@@ -70,10 +70,24 @@ class MultiplesSampler {
     return {bits, first_lanes(n) & ~gaps_.in(bits, x) & ne(as_bits(abs(x)), splat<Word>(0))};
   }
 
+  ARRCOMP_METHOD static void keep(double& number, typename Word::scalar bits) {
+    const auto own = static_cast<double>(scalar_from<typename Real::scalar>(bits));
+    if (leader()) number = own;
+  }
+
+  // The bits of the least difference, but for 0, of numbers that are next to each other; 0 if there is none.
+  ARRCOMP_METHOD static typename Word::scalar least_difference(Real x, Mask own) {
+    const Word none = splat<Word>(0), all = none - splat<Word>(1);
+    const Word difference = as_bits(abs(x - real_of_bits(shift_in(none, as_bits(x)))));
+    const Mask between = own & mask(bits(own) << 1) & ne(difference, none);
+    return any(between) ? ~max_all(select(between, difference ^ all, none)) : 0;
+  }
+
   ARRCOMP_METHOD void add_kind(const Row& row, int i) const {
     const MultipleIntegers<T> integers(sampled_.kind(element_, i));
-    const Word q = integers.of(row.bits, T::widen(row.bits));
-    const Mask exact = row.own & ~integers.are_not(row.bits, q);
+    Mask failed;
+    const Word q = integers.of(row.bits, T::widen(row.bits), failed);
+    const Mask exact = row.own & ~failed;
     if (!any(exact)) return;
     Sums::add(sampled_.exact[i], static_cast<uint64_t>(count(exact)));
     Sums::add(sampled_.lengths[i], sum_of(exact, signed_length(q)));

@@ -23,7 +23,8 @@ MOST_PER_GROUP = 16  # chunks of codes
 KEY_DISTANCE = 16  # slices
 LARGEST_CODE = 2**50  # that the page gives a meaning to, where W = 64
 LARGEST_MULTIPLE = {32: 2.0**30, 64: 2.0**50}  # by the bits of the arithmetic type
-MOST_EXPONENT = {32: 60, 64: 500}  # of a multiplier or divisor
+MOST_EXPONENT = {32: 60, 64: 500}  # of a multiplier, divisor or offset
+MOST_CORRECTION_BITS = 8
 
 INT32, INT64 = DTYPES[6], DTYPES[8]
 
@@ -37,10 +38,16 @@ class Step(NamedTuple):
 
 
 class Multiples(NamedTuple):
-    """Elements are multiples of the multiplier by the divisor (section 9.6)."""
+    """Elements are multiples of the multiplier by the divisor, from the offset on, corrected (section 9.6)."""
 
     multiplier: float
     divisor: float
+    offset: float
+    correction_bits: int
+
+    @property
+    def least_correction(self) -> int:
+        return -(((1 << self.correction_bits) - 1) // 2)
 
 
 class Prediction(NamedTuple):
@@ -130,13 +137,16 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
 
 
 def read_multiples(source: Source, bound: float, dtype: Dtype) -> Multiples:
-    """Take a multiplier and a divisor (section 9.6)."""
-    multiples = Multiples(*source.array("f8", 2).tolist())
+    """Take a multiplier, a divisor, an offset and the number of bits of corrections (section 9.6)."""
+    multiplier, divisor, offset = source.array("f8", 3).tolist()
+    correction_bits = source.number(8)
     need(bound == 0, "multiples of an array with a bound")
     most = 2.0 ** MOST_EXPONENT[dtype.arithmetic(0).itemsize * 8]
-    for number in multiples:
-        need(1 / most <= number <= most and float(dtype.arithmetic(number)) == number, "multiplier or divisor")
-    return multiples
+    need(all(1 / most <= number <= most for number in (multiplier, divisor)), "multiplier or divisor")
+    need(abs(offset) <= most and correction_bits <= MOST_CORRECTION_BITS, "offset or corrections of multiples")
+    numbers = np.array([multiplier, divisor, offset])
+    need(np.array_equal(numbers.astype(dtype.arithmetic), numbers), "multiples that are no numbers of the arithmetic")
+    return Multiples(multiplier, divisor, offset, correction_bits)
 
 
 def read_predicted(payload: bytes, dtype: Dtype, n: int) -> U64:
@@ -232,15 +242,20 @@ def elements(p: Floats, codes: U64, bound: float, scale: int, dtype: Dtype) -> U
 def indices(p: Floats, multiples: Multiples, dtype: Dtype) -> U64:
     """The nearest integers of predictions, modulo 2^64 (section 9.6)."""
     a = dtype.arithmetic
-    v = p * (a(multiples.divisor) / a(multiples.multiplier))
+    v = (p - a(multiples.offset)) * (a(multiples.divisor) / a(multiples.multiplier))
     v = np.where(np.abs(v) <= a(LARGEST_MULTIPLE[a(0).itemsize * 8]), v, a(0))
-    return np.rint(v).astype(np.int64).view(np.uint64)
+    k = np.rint(v).astype(np.int64) << multiples.correction_bits
+    return (k - multiples.least_correction).view(np.uint64)
 
 
 def from_multiples(q: U64, multiples: Multiples, dtype: Dtype) -> U64:
     """The elements' bits of integers (section 9.6)."""
     a = dtype.arithmetic
-    return round_to(signed(q, dtype).astype(a) * a(multiples.multiplier) / a(multiples.divisor), dtype)
+    lowest = q & low_bits(multiples.correction_bits)
+    times = signed(q - lowest, dtype).astype(a) * (a(multiples.multiplier) / a(2**multiples.correction_bits))
+    uncorrected = round_to(times / a(multiples.divisor) + a(multiples.offset), dtype)
+    correction = lowest.view(np.int64) + multiples.least_correction
+    return uncorrected + correction.view(np.uint64) & low_bits(dtype.bits)
 
 
 def coarsest(prediction: Prediction, dtype: Dtype, q: U64) -> U64:
