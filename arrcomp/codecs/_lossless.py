@@ -21,8 +21,8 @@ class Lossless(Codec):
     as in SZ3 (K. Zhao et al., ICDE 2021), or by differences along the axes (L. Ibarria et al., Computer Graphics Forum
     22, 2003). Coded is the difference of the bits, as integers in the order of the floats. Where samples of the
     elements are multiples of one number, as decimals are, coded is the difference of the integers that count it, as in
-    the modes of pcodec (M. Loncaric et al., arXiv:2502.06112). Elements that are no such multiples are stored as they
-    are.
+    the modes of pcodec (M. Loncaric et al., arXiv:2502.06112). The multiples may begin at an offset, as those of packed
+    data do when they are unpacked. Elements that are no such multiples are stored as they are.
 
     Takes every data type of the format, of any shape.
 

@@ -1,6 +1,7 @@
 // Ways to predict an array, chosen by samples of it; they are then tried. Costs are integers until the end, so that
 // every machine comes to the same ways. Shared by host and device.
 #pragma once
+#include "stream/multiples_choice.h"
 #include "stream/prediction.h"
 
 namespace arrcomp {
