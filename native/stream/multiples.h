@@ -18,9 +18,6 @@ struct Multiples {
   static constexpr uint64_t most_correction_bits = 8;
 
   ARRCOMP_SHARED bool is_given() const { return divisor != 0; }
-
-  // The least correction is the negative of this.
-  ARRCOMP_SHARED uint64_t corrected_down() const { return ((uint64_t{1} << correction_bits) - 1) / 2; }
 };
 static_assert(sizeof(Multiples) == 32);
 

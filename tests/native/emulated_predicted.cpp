@@ -96,6 +96,11 @@ const Kind kinds[] = {
     {"decimals, others", [](const double (&at)[max_axes],
                             Random& r) { return r.below(30) == 0 ? wave(at) : std::round(wave(at) * 1000) * 0.001; }},
     {"any steps", [](const double (&at)[max_axes], Random&) { return std::round(wave(at) * 400) * 0.0731; }},
+    {"unpacked", [](const double (&at)[max_axes], Random&) { return std::round(wave(at) * 9000) * 0.00137 + 251.3; }},
+    {"unpacked, others",
+     [](const double (&at)[max_axes], Random& r) {
+       return r.below(60) == 0 ? wave(at) : std::round(wave(at) * 9000) * 0.00137 - 3.7;
+     }},
     {"eighths",
      [](const double (&at)[max_axes], Random& r) { return r.below(99) == 0 ? NAN : std::round(wave(at) * 99) / 8; }},
 };

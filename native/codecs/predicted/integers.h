@@ -37,11 +37,9 @@ class MultipleIntegers {
         divisor_(static_cast<Number>(multiples.divisor)),
         inverse_(divisor_ / static_cast<Number>(multiples.multiplier)),
         correction_bits_(static_cast<int>(multiples.correction_bits)),
-        corrected_down_(static_cast<Scalar>(multiples.corrected_down())) {
-    const Scalar corrections = Scalar{1} << correction_bits_;
+        corrections_((1u << correction_bits_) - 1) {
     // Integers are as many times too large for it.
-    multiplier_ = static_cast<Number>(multiples.multiplier) / static_cast<Number>(corrections);
-    corrections_ = corrections - 1;
+    multiplier_ = static_cast<Number>(multiples.multiplier) / static_cast<Number>(1u << correction_bits_);
   }
 
   ARRCOMP_METHOD Word of(Word bits, Real x, Mask& failed) const {
@@ -50,13 +48,11 @@ class MultipleIntegers {
     failed = ne(correction >> correction_bits_, splat<Word>(0));
     return uncorrected + correction;
   }
-  ARRCOMP_METHOD Word of_number(Real x) const {
-    return (nearest(x) << correction_bits_) + splat<Word>(corrected_down_);
-  }
+  ARRCOMP_METHOD Word of_number(Real x) const { return (nearest(x) << correction_bits_) + corrected_down(); }
   ARRCOMP_METHOD Word element(Word q) const {
-    const Word correction = q & splat<Word>(corrections_);
+    const Word correction = q & splat<Word>(static_cast<Scalar>(corrections_));
     const Real multiple = seed_value(q - correction) * splat<Real>(multiplier_) / splat<Real>(divisor_);
-    return T::narrow(multiple + splat<Real>(offset_)) + (correction - splat<Word>(corrected_down_));
+    return T::narrow(multiple + splat<Real>(offset_)) + (correction - corrected_down());
   }
 
  private:
@@ -67,9 +63,12 @@ class MultipleIntegers {
     return round_to_integer(select(le(size(scaled), splat<Real>(most)), scaled, splat<Real>(0)));
   }
 
+  // The least correction is the negative of this.
+  ARRCOMP_METHOD Word corrected_down() const { return splat<Word>(static_cast<Scalar>(corrections_ >> 1)); }
+
   Number multiplier_, offset_, divisor_, inverse_;
   int correction_bits_;
-  Scalar corrections_, corrected_down_;
+  uint32_t corrections_;  // a mask
 };
 
 // One kind or the other.
