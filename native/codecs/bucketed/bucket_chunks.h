@@ -202,8 +202,10 @@ class BucketChunk {
     for (int j = 0; j < rows_of_block; ++j) {
       const uint64_t at = position + j * lanes_per_row;
       auto margins = table.widest();
-      const U32 own = table.find(load_real<Real>(plan_.element, elements, at, lanes_per_row), margins);
-      certain[j] = table.is_in_doubt(margins) ? encode_certainly(elements, at, scale) : own;
+      const Real x[1] = {load_real<Real>(plan_.element, elements, at, lanes_per_row)};
+      U32 own[1];
+      table.find(x, own, margins);
+      certain[j] = table.is_in_doubt(margins) ? encode_certainly(elements, at, scale) : own[0];
     }
     writer.put_highest_bytes(certain);
   }
@@ -211,16 +213,18 @@ class BucketChunk {
   // False where a row is in doubt. Where rows have no registers together, code that is made once takes less.
   ARRCOMP_METHOD bool guess_together(const void* elements, uint64_t position, const EncodeTable<Coder>& table,
                                      U32 (&codes)[rows_of_block]) const {
+    constexpr int n = rows_side_by_side;
     auto margins = table.widest();
-    const auto find = [&](int j) ARRCOMP_LAMBDA {
-      const uint64_t at = position + j * lanes_per_row;
-      codes[j] = table.find(load_real<Real>(plan_.element, elements, at, lanes_per_row), margins);
-    };
-    if constexpr (codes_blocks) {
-      ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j) find(j);
-    } else {
-      ARRCOMP_ROLLED
-      for (int j = 0; j < rows_of_block; ++j) find(j);
+    ARRCOMP_ROLLED
+    for (int first = 0; first < rows_of_block; first += n) {
+      Real x[n];
+      U32 own[n];
+      ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+        const uint64_t at = position + (first + j) * lanes_per_row;
+        x[j] = load_real<Real>(plan_.element, elements, at, lanes_per_row);
+      }
+      table.find(x, own, margins);
+      ARRCOMP_UNROLL for (int j = 0; j < n; ++j) codes[first + j] = own[j];
     }
     return !table.is_in_doubt(margins);
   }

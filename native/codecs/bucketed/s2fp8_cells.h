@@ -129,32 +129,53 @@ class SqueezedCells {
     return any(near_border | lt(margins.above_least, as_bits(splat<F32>(least_doubt_))));
   }
 
-  // In the highest byte codes, with signs: anything where the margins become those of a row in doubt.
-  ARRCOMP_METHOD U32 find(F32 x, Margins& margins) const {
-    return (as_bits(x) & splat<U32>(Layout::sign)) | magnitude_of(x, margins);
+  // In the highest byte codes, with signs: anything where the margins become those of a row in doubt. Several rows go
+  // step by step together: what waits for an instruction's result would otherwise fill a processor's queues.
+  template <int n>
+  ARRCOMP_METHOD void find(const F32 (&x)[n], U32 (&codes)[n], Margins& margins) const {
+    F32 u[n];
+    find_exponents(x, u);
+    find_magnitudes(u, codes, margins);
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) codes[j] = (as_bits(x[j]) & splat<U32>(Layout::sign)) | codes[j];
   }
 
  private:
   using Cells = SqueezeCells;
   using Layout = RealLayout<F32>;
 
+  template <int n>
+  ARRCOMP_METHOD void find_exponents(const F32 (&x)[n], F32 (&u)[n]) const {
+    U32 cell[n];
+    F32 f[n];
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      cell[j] = as_bits(x[j]) >> (Cells::cells == 16 ? 19 : 20);
+      f[j] = as_float(masked_or<Layout::mantissa, Layout::one>(as_bits(x[j])));
+    }
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) u[j] = entry(terms_[Cells::powers - 1], cell[j]);
+    ARRCOMP_UNROLL for (int k = Cells::powers - 2; k >= 0; --k) {
+      ARRCOMP_UNROLL for (int j = 0; j < n; ++j) u[j] = near_sum(f[j], u[j], entry(terms_[k], cell[j]));
+    }
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) u[j] = near_sum(exponents(x[j]), splat<F32>(of_exponents_), u[j]);
+  }
+
   // Of a code: how far behind the border below it u is, and how far above that of 0. Numbers below 0 are, as words, above
   // all others. What becomes 0 has the middle of code 0.
-  ARRCOMP_METHOD U32 magnitude_of(F32 x, Margins& margins) const {
-    const U32 cell = as_bits(x) >> (Cells::cells == 16 ? 19 : 20);
-    const F32 f = as_float(masked_or<Layout::mantissa, Layout::one>(as_bits(x)));
-    F32 own = entry(terms_[Cells::powers - 1], cell);
-    ARRCOMP_UNROLL for (int k = Cells::powers - 2; k >= 0; --k) own = near_sum(f, own, entry(terms_[k], cell));
-    const F32 u = near_sum(exponents(x), splat<F32>(of_exponents_), own), above = u - splat<F32>(least_);
-    const U32 fixed = to_int(max(splat<F32>(lowest_), u));
-    const U32 quarter = fixed >> Cells::code_shift;
-    const Mask is_subnormal = lt(u, splat<F32>(normal_));
-    const U32 offset = select(is_subnormal, lookup<Cells::cells>(squeeze_cells.subnormal, quarter),
-                              lookup<Cells::cells>(squeeze_cells.normal, quarter));
-    const U32 moved = select(le(splat<F32>(0), above), fixed + offset, splat<U32>(nothing_));
-    margins.behind = min(margins.behind, moved & splat<U32>(behind_));
-    margins.above_least = min(margins.above_least, as_bits(above));
-    return moved;
+  template <int n>
+  ARRCOMP_METHOD void find_magnitudes(const F32 (&u)[n], U32 (&codes)[n], Margins& margins) const {
+    U32 fixed[n], offset[n];
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) fixed[j] = to_int(max(splat<F32>(lowest_), u[j]));
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      const U32 quarter = fixed[j] >> Cells::code_shift;
+      const Mask is_subnormal = lt(u[j], splat<F32>(normal_));
+      offset[j] = select(is_subnormal, lookup<Cells::cells>(squeeze_cells.subnormal, quarter),
+                         lookup<Cells::cells>(squeeze_cells.normal, quarter));
+    }
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      const F32 above = u[j] - splat<F32>(least_);
+      codes[j] = select(le(splat<F32>(0), above), fixed[j] + offset[j], splat<U32>(nothing_));
+      margins.behind = min(margins.behind, codes[j] & splat<U32>(behind_));
+      margins.above_least = min(margins.above_least, as_bits(above));
+    }
   }
 
   ARRCOMP_METHOD static F32 entry(const uint32_t* table, U32 cell) {
