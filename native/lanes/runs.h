@@ -1,4 +1,4 @@
-// Runs and aliases, for instruction sets without permutations of 16-bit lanes: bit for bit what the others do, but no
+// Runs, aliases and searches, for instruction sets without permutations of 16-bit lanes: bit for bit what the others do, but no
 // faster than a table. Included once by each of them, last, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -27,6 +27,20 @@ ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable& t, U32 x) {
   const U32 symbol = select(aliased, entry & splat<U32>(63), bucket);
   const U32 moved = (position + gather(t.rows[1], bucket)) & splat<U32>(0xffff);
   return {symbol, gather(t.rows[2], symbol), select(aliased, moved, position)};
+}
+
+template <int n>
+ARRCOMP_INLINE void numbers_below(const uint16_t (*t)[256], const F32 (&v)[n], U32 (&found)[n]) {
+  const U32 half = splat<U32>(0xffff), one = splat<U32>(1), none = splat<U32>(0);
+  for (int j = 0; j < n; j++) {
+    const U32 x = as_bits(v[j]), key = x ^ (sar(x, 31) | splat<U32>(1u << 31));
+    const U32 upper = ((key >> 16) + splat<U32>(64)) & half;
+    U32 node = one;
+    for (int level = 0; level < 8; level++) node = node + node + select(lt(gather(t[0], node), upper), one, none);
+    const U32 before = node - splat<U32>(256);
+    const Mask is_below = eq(gather(t[1], before), upper) & lt(gather(t[2], before), key & half);
+    found[j] = before + select(is_below, one, none);
+  }
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

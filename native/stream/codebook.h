@@ -5,6 +5,7 @@
 #include "stream/even_step_cells.h"
 #include "stream/parameters.h"
 #include "stream/step_cells.h"
+#include "stream/step_halves.h"
 
 namespace arrcomp {
 
@@ -62,6 +63,16 @@ struct CodebookWithCells : CodebookSettings {
 
   explicit CodebookWithCells(const CodebookSettings& settings) : CodebookSettings(settings) {
     fit = even_cells.set(tables);
+  }
+};
+
+// The same of a CPU that searches 16 bits of numbers.
+struct CodebookWithHalves : CodebookSettings {
+  StepHalves halves;
+  bool fit;
+
+  explicit CodebookWithHalves(const CodebookSettings& settings) : CodebookSettings(settings) {
+    fit = halves.set(tables);
   }
 };
 

@@ -20,7 +20,7 @@ struct Inputs {
   uint64_t *wide_x, *wide_y;
   float *f, *g;
   double *d, *e;
-  uint16_t *half_words, *short_table, *runs;
+  uint16_t *half_words, *short_table, *runs, *halves;
   uint8_t* bytes;
   uint32_t mask_word, other_word, scalar;
   uint64_t wide_scalar;
@@ -47,6 +47,13 @@ inline void release(void* p) {
 #endif
 }
 
+// Its order is that of the numbers.
+inline uint32_t order_key(float f) {
+  uint32_t x;
+  __builtin_memcpy(&x, &f, sizeof x);
+  return x >> 31 ? ~x : x | 1u << 31;
+}
+
 inline Inputs allocate_inputs() {
   Inputs in{};
   for (auto p : {&in.x, &in.y, &in.index, &in.shifts}) *p = allocate<uint32_t>(32);
@@ -58,13 +65,14 @@ inline Inputs allocate_inputs() {
   in.half_words = allocate<uint16_t>(32);
   in.short_table = allocate<uint16_t>(65);
   in.runs = allocate<uint16_t>(64 * 5 + 1);
+  in.halves = allocate<uint16_t>(3 * 256);
   in.bytes = allocate<uint8_t>(32);
   return in;
 }
 inline void release_inputs(const Inputs& in) {
-  for (void* p :
-       std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.long_table, in.wide_x, in.wide_y,
-                                    in.f, in.g, in.d, in.e, in.half_words, in.short_table, in.runs, in.bytes}) {
+  for (void* p : std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.long_table, in.wide_x,
+                                              in.wide_y, in.f, in.g, in.d, in.e, in.half_words, in.short_table, in.runs,
+                                              in.halves, in.bytes}) {
     release(p);
   }
 }
@@ -90,6 +98,7 @@ class Generator {
     for (int i = 0; i < 256; i++) in.long_table[i] = (uint32_t)next();
     for (int i = 0; i < 65; i++) in.short_table[i] = (uint16_t)next();
     for (int i = 0; i < 64 * 5 + 1; i++) in.runs[i] = (uint16_t)next();
+    fill_halves(in);
     in.mask_word = mask(round);
     in.other_word = mask((int)(next() % 64));
     in.scalar = narrow();
@@ -107,6 +116,14 @@ class Generator {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
+  }
+
+  // Many are next to halves of keys, or the same.
+  void fill_halves(Inputs& in) {
+    for (int i = 0; i < 3 * 256; i++) {
+      const uint32_t key = order_key(in.f[next() % 32]), half = i < 2 * 256 ? (key >> 16) + 64 : key;
+      in.halves[i] = (uint16_t)(next() % 8 ? half + next() % 3 - 1 : next());
+    }
   }
 
   // Random bits of random length, or next to a power of two, or next to 0.

@@ -141,6 +141,14 @@ inline uint32_t moved_by_run(const uint16_t* runs, int n, uint32_t i) {
   return (i + move) % 2048;
 }
 
+inline uint32_t number_below(const uint16_t* t, float f) {
+  const uint32_t key = order_key(f), upper = (key / 65536 + 64) % 65536;
+  uint32_t node = 1;
+  for (int level = 0; level < 8; level++) node = 2 * node + (t[node] < upper ? 1 : 0);
+  const uint32_t before = node % 256;
+  return before + (t[256 + before] == upper && t[512 + before] < key % 65536 ? 1 : 0);
+}
+
 struct AliasSlot {
   uint32_t symbol, frequency, rank;
 };
@@ -169,12 +177,12 @@ struct Operation {
 #define IN_OTHER(l) (other_word >> (l) & 1)
 #define RANK(l) std::popcount(mask_word & ((1u << (l)) - 1))
 #define COUNT uniform_value(std::popcount(mask_word))
-#define OPERATION(name, isa, ...)                                                                                     \
-  inline Expected expect_##name(const Inputs& in) {                                                                   \
-    [[maybe_unused]] const auto& [x, y, index, shifts, table, long_table, wide_x, wide_y, f, g, d, e, half_words,     \
-                                  short_table, runs, bytes, mask_word, other_word, scalar, wide_scalar, float_scalar, \
-                                  double_scalar, k, wide_k, first] = in;                                              \
-    return __VA_ARGS__;                                                                                               \
+#define OPERATION(name, isa, ...)                                                                                 \
+  inline Expected expect_##name(const Inputs& in) {                                                               \
+    [[maybe_unused]] const auto& [x, y, index, shifts, table, long_table, wide_x, wide_y, f, g, d, e, half_words, \
+                                  short_table, runs, halves, bytes, mask_word, other_word, scalar, wide_scalar,   \
+                                  float_scalar, double_scalar, k, wide_k, first] = in;                            \
+    return __VA_ARGS__;                                                                                           \
   }
 #include "lanes_operations.inc"
 #undef OPERATION

@@ -18,6 +18,8 @@ constexpr int max_buckets_in_chunk<Coder> = chunk_size / Coder::least_bucket + 2
 // Rows that share random words, and whether they are coded side by side.
 constexpr int rows_of_block = 4;
 constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
+// Rows of codecs that encode them together, where each step of a row waits long for the one before.
+constexpr int rows_together = 2 * rows_of_block;
 // Whether it takes less to do something for 32 buckets at once, or 16, than for one after the other: those that look up
 // by permutations have such.
 constexpr bool has_long_registers = short_lookup;
@@ -144,6 +146,15 @@ class BucketChunk {
     };
     for (int r = 0; r < rows_; r += rows_of_block) {
       if (has_statistics()) prefetch_block(elements, r);
+      if constexpr (EncodesTogether<Coder> && codes_blocks) {
+        if (simple && are_whole(r, rows_together) && are_in_one_bucket(r, rows_together, buckets)) {
+          constexpr Nearest nearest[rows_together]{};
+          encode_some<rows_together, true>(elements, r, lanes_per_row, true, nearest, buckets, scale_of, writer);
+          r += rows_together - rows_of_block;
+          if (has_statistics()) prefetch_block(elements, r);
+          continue;
+        }
+      }
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
         encode_block(elements, r, simple, random.word, buckets, scale_of, writer, table);
@@ -327,12 +338,14 @@ class BucketChunk {
     }
   }
 
-  ARRCOMP_METHOD bool is_whole_block(int r) const {
-    return static_cast<uint64_t>(r + rows_of_block) * lanes_per_row <= count_;
+  // Of the n rows from r on.
+  ARRCOMP_METHOD bool are_whole(int r, int n) const { return static_cast<uint64_t>(r + n) * lanes_per_row <= count_; }
+  ARRCOMP_METHOD static bool are_in_one_bucket(int r, uint64_t n, BucketRows& buckets) {
+    return buckets.in_one(static_cast<uint64_t>(r) * lanes_per_row, n * lanes_per_row);
   }
-
+  ARRCOMP_METHOD bool is_whole_block(int r) const { return are_whole(r, rows_of_block); }
   ARRCOMP_METHOD static bool is_in_one_bucket(int r, BucketRows& buckets) {
-    return buckets.in_one(static_cast<uint64_t>(r) * lanes_per_row, rows_of_block * lanes_per_row);
+    return are_in_one_bucket(r, rows_of_block, buckets);
   }
 
   // What encoding takes of each bucket; whether all of them are simple.

@@ -38,7 +38,11 @@ class CodeWriter {
     if constexpr (HasByteCodes<Coder>) {
       if (are_bytes_) return put_bytes(codes, position, lanes);
     }
-    if (n > 1 && n * bits_ <= 32) return writer_.put(side_by_side(codes), n * bits_);
+    if (n > 1 && n * bits_ <= 32) return writer_.put(side_by_side<n>(codes), n * bits_);
+    if (n > 4 && n / 2 * bits_ <= 32) {
+      writer_.put(side_by_side<n / 2>(codes), n / 2 * bits_);
+      return writer_.put(side_by_side<n / 2>(codes + n / 2), n / 2 * bits_);
+    }
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j)
         writer_.put(lanes == lanes_per_row ? codes[j] : select(exist(lanes), codes[j], splat<U32>(0)), bits_);
   }
@@ -61,7 +65,7 @@ class CodeWriter {
 
   // Packing them one by one comes to the same.
   template <int n>
-  ARRCOMP_METHOD U32 side_by_side(const U32 (&codes)[n]) const {
+  ARRCOMP_METHOD U32 side_by_side(const U32* codes) const {
     U32 all = codes[0];
     ARRCOMP_UNROLL for (int j = 1; j < n; ++j) all = all | codes[j] << j * bits_;
     return all;

@@ -8,7 +8,7 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// `AnySettings`: those of the codec, or with cells.
+// `AnySettings`: those of the codec, or with what borders are found by.
 template <class R, class AnySettings = CodebookSettings>
 class Codebook {
  public:
@@ -17,8 +17,8 @@ class Codebook {
   using Settings = AnySettings;
   static constexpr bool looks_up = true;
   using SettingsToEncode = CodebookAtHand;
-  static constexpr bool has_tables = looks_up_even_cells && std::is_same_v<Real, F32>;
-  using WithTables = Codebook<R, CodebookWithCells>;
+  static constexpr bool has_tables = (looks_up_even_cells || searches_halves) && std::is_same_v<Real, F32>;
+  using WithTables = Codebook<R, std::conditional_t<searches_halves, CodebookWithHalves, CodebookWithCells>>;
   static constexpr uint64_t min_chunks = 4;
 
   struct BucketParameters {
@@ -95,6 +95,8 @@ class Codebook {
     }
     if constexpr (std::is_same_v<Settings, CodebookWithCells>) {
       borders_below(settings_.even_cells, rows, codes);
+    } else if constexpr (std::is_same_v<Settings, CodebookWithHalves>) {
+      borders_below(settings_.halves, rows, codes);
     } else {
       borders_below(settings_.tables, bits_, rows, codes);
     }

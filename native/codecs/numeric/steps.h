@@ -4,6 +4,7 @@
 #include "lanes/lanes.h"
 #include "stream/even_step_cells.h"
 #include "stream/step_cells.h"
+#include "stream/step_halves.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -102,6 +103,14 @@ ARRCOMP_INLINE void borders_below(const EvenStepCells& cells, const F32 (&v)[n],
     const U32 place = span + (from_least ^ sar(bits, 31));
     found[j] = (gather(cells.words, place >> cells.shift) - place) >> cells.shift;
   }
+}
+
+// Whether numbers of 16 bits are searched in less time: twice as many of them are in a register.
+constexpr bool searches_halves = wide_permutations;
+
+template <int n>
+ARRCOMP_INLINE void borders_below(const StepHalves& halves, const F32 (&v)[n], U32 (&found)[n]) {
+  numbers_below(halves.words, v, found);
 }
 
 ARRCOMP_INLINE F32 level_of(const StepTables& tables, int rows, U32 code) {
