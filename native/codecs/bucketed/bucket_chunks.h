@@ -136,6 +136,25 @@ class BucketChunk {
   ARRCOMP_METHOD void encode_rows(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
                                   Extras& extras) const {
     const bool simple = prepare(source, payload, seed, memory);
+    if constexpr (GuessesRows<Coder>) {
+      if (coder_.is_stochastic()) return encode_apart<true>(source, payload, seed, simple, memory, extras);
+      encode_apart<false>(source, payload, seed, simple, memory, extras);
+    } else {
+      encode_blocks(coder_.is_stochastic(), source, payload, seed, simple, memory, extras);
+    }
+  }
+
+  // Where both ways take many registers, each is a function of its own.
+  template <bool is_stochastic, class Extras>
+  ARRCOMP_APART void encode_apart(const void* source, uint8_t* payload, uint64_t seed, bool simple,
+                                  const BucketMemory<Coder>& memory, Extras& extras) const {
+    encode_blocks(std::bool_constant<is_stochastic>{}, source, payload, seed, simple, memory, extras);
+  }
+
+  // `is_stochastic`: what the coder says, perhaps known to the compiler.
+  template <class Bool, class Extras>
+  ARRCOMP_METHOD void encode_blocks(Bool is_stochastic, const void* source, uint8_t* payload, uint64_t seed,
+                                    bool simple, const BucketMemory<Coder>& memory, Extras& extras) const {
     const uint8_t* const elements = element_at(plan_.element, source, first_);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
     CodeWriter<Coder, Extras> writer(plan_, payload + codes_at(), extras);
@@ -155,7 +174,7 @@ class BucketChunk {
           continue;
         }
       }
-      if (coder_.is_stochastic()) {
+      if (is_stochastic) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
         encode_block(elements, r, simple, random.word, buckets, scale_of, writer, table);
       } else {
@@ -183,9 +202,9 @@ class BucketChunk {
   ARRCOMP_METHOD void encode_block(const void* elements, int r, bool simple, const Random (&random)[rows_of_block],
                                    BucketRows& buckets, ScaleOf scale_of, Writer& writer,
                                    EncodeTable<Coder>& table) const {
-    if constexpr (GuessesRows<Coder> && std::is_same_v<Random, Nearest>) {
+    if constexpr (GuessesRows<Coder>) {
       if (simple && is_whole_block(r) && is_in_one_bucket(r, buckets))
-        return guess_block(elements, r, buckets, scale_of, writer, table);
+        return guess_block(elements, r, random, buckets, scale_of, writer, table);
     }
     if constexpr (codes_blocks) {
       if (simple && is_whole_block(r)) {
@@ -200,53 +219,60 @@ class BucketChunk {
   }
 
   // Four whole rows that are in one bucket.
-  template <class ScaleOf, class Writer>
-  ARRCOMP_METHOD void guess_block(const void* elements, int r, const BucketRows& buckets, ScaleOf scale_of,
-                                  Writer& writer, EncodeTable<Coder>& table) const {
+  template <class Random, class ScaleOf, class Writer>
+  ARRCOMP_METHOD void guess_block(const void* elements, int r, const Random (&random)[rows_of_block],
+                                  const BucketRows& buckets, ScaleOf scale_of, Writer& writer,
+                                  EncodeTable<Coder>& table) const {
     const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
     Scalar scale[Coder::encode_values];
     scale_of(buckets.number(), scale);
-    Coder::fill(table, buckets.number(), scale);
+    coder_.fill(table, buckets.number(), scale);
     U32 code[rows_of_block];
-    if (guess_together(elements, position, table, code)) return writer.put_highest_bytes(code);
+    if (guess_together(elements, position, random, table, code)) return writer.put_highest_bytes(code);
     U32 certain[rows_of_block];
     for (int j = 0; j < rows_of_block; ++j) {
       const uint64_t at = position + j * lanes_per_row;
-      auto margins = table.widest();
+      auto margins = table.widest(random[j]);
       const Real x[1] = {load_real<Real>(plan_.element, elements, at, lanes_per_row)};
+      const Random own_random[1] = {random[j]};
       U32 own[1];
-      table.find(x, own, margins);
-      certain[j] = table.is_in_doubt(margins) ? encode_certainly(elements, at, scale) : own[0];
+      table.find(x, own_random, own, margins);
+      certain[j] = table.is_in_doubt(margins) ? encode_certainly(elements, at, scale, random[j]) : own[0];
     }
     writer.put_highest_bytes(certain);
   }
 
   // False where a row is in doubt. Where rows have no registers together, code that is made once takes less.
-  ARRCOMP_METHOD bool guess_together(const void* elements, uint64_t position, const EncodeTable<Coder>& table,
-                                     U32 (&codes)[rows_of_block]) const {
-    constexpr int n = rows_side_by_side;
-    auto margins = table.widest();
+  template <class Random>
+  ARRCOMP_METHOD bool guess_together(const void* elements, uint64_t position, const Random (&random)[rows_of_block],
+                                     const EncodeTable<Coder>& table, U32 (&codes)[rows_of_block]) const {
+    // With random words registers hold half as many.
+    constexpr int n = std::is_same_v<Random, Nearest> ? rows_side_by_side : (rows_side_by_side + 1) / 2;
+    auto margins = table.widest(random[0]);
     ARRCOMP_ROLLED
     for (int first = 0; first < rows_of_block; first += n) {
       Real x[n];
+      Random own_random[n];
       U32 own[n];
       ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
         const uint64_t at = position + (first + j) * lanes_per_row;
         x[j] = load_real<Real>(plan_.element, elements, at, lanes_per_row);
+        own_random[j] = random[first + j];
       }
-      table.find(x, own, margins);
+      table.find(x, own_random, own, margins);
       ARRCOMP_UNROLL for (int j = 0; j < n; ++j) codes[first + j] = own[j];
     }
     return !table.is_in_doubt(margins);
   }
 
   // A row in doubt, to the highest byte of the codes.
+  template <class Random>
   ARRCOMP_APART U32 encode_certainly(const void* elements, uint64_t position,
-                                     const Scalar (&scale)[Coder::encode_values]) const {
+                                     const Scalar (&scale)[Coder::encode_values], Random random) const {
     Real scales[Coder::encode_values];
     for (int i = 0; i < Coder::encode_values; ++i) scales[i] = splat<Real>(scale[i]);
     const Real x = load_real<Real>(plan_.element, elements, position, lanes_per_row);
-    return coder_.encode(x, scales, true, Nearest{}) << 24;
+    return coder_.encode(x, scales, true, random) << 24;
   }
 
   // n rows from r on, with so many lanes each.

@@ -27,10 +27,10 @@
 //   scaled(x, scale, simple) -> Real, encode(rows, codes)        instead of it: several rows, never stochastic
 //   guess(x, scale, doubtful) -> U32, encode_exactly(x, scale, simple, random)  only where `guesses` is true: most codes of
 //                                simple buckets, never stochastic, with a mask of lanes to encode exactly
-//   EncodeTable, fill(table, bucket, scale)  static, only where `guesses_rows` is true: a table.find(x, margins) -> U32 of
-//                                rows in a simple bucket, codes as the highest bytes of words; margins are table.widest()
-//                                before, and where they become such that table.is_in_doubt(margins), rows are encoded as
-//                                others are
+//   EncodeTable, fill(table, bucket, scale)  only where `guesses_rows` is true: table.find(x, random, codes, margins) of
+//                                rows in a simple bucket, codes as the highest bytes of words; margins are
+//                                table.widest(random) before, and where they become such that table.is_in_doubt(margins),
+//                                rows are encoded as others are
 //   has_extra(code) -> Mask      only there if codes have bits above code_bits: whether a code does
 //   tabulates, tabulates_near    whether decoded elements are looked up (decode_table.h)
 //   decode(code, decoded, simple) -> Real          elements, before they are rounded to their type; NaN is the quiet one

@@ -94,8 +94,8 @@ class S2fp8 {
     return cast().with_sign(found.magnitudes, as_bits(x));
   }
 
-  ARRCOMP_METHOD static void fill(EncodeTable& cells, int bucket, const Scalar (&scale)[encode_values]) {
-    cells.fill(bucket, scale[alpha], scale[whole], scale[part]);
+  ARRCOMP_METHOD void fill(EncodeTable& cells, int bucket, const Scalar (&scale)[encode_values]) const {
+    cells.fill(bucket, scale[alpha], scale[whole], scale[part], is_stochastic());
   }
 
   template <class Random>

@@ -2,6 +2,7 @@
 // of short tables, in fixed point, and lanes that come near to where codes change are in doubt. FORMAT.md says nothing of
 // it: codes that are not in doubt are those that s2fp8.h finds.
 #pragma once
+#include "codecs/numeric/philox.h"
 #include "codecs/numeric/real_layout.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -21,6 +22,7 @@ struct SqueezeCells {
 
   alignas(64) float terms[powers][lanes_per_row];        // of the powers from 0 on; each cell several times
   alignas(64) uint32_t normal[cells], subnormal[cells];  // two octaves, of normal numbers twice the same
+  float power[5];                                        // of 2^(x - 33) for x from 1 to 2
 };
 
 consteval double binary_logarithm(double x) {
@@ -30,15 +32,22 @@ consteval double binary_logarithm(double x) {
   return 2 * sum / 0.69314718055994530942;
 }
 
-// The polynomial that is the logarithm at Chebyshev's nodes of a cell.
-consteval void fit_logarithm(double begin, double size, double (&terms)[SqueezeCells::powers]) {
-  constexpr int n = SqueezeCells::powers;
+consteval double binary_power(double x) {
+  double term = 1, sum = 0;
+  for (int k = 1; k < 40; term *= x * 0.69314718055994530942 / k, ++k) sum += term;
+  return sum;
+}
+
+// The polynomial that is the function at Chebyshev's nodes of a cell.
+template <int n>
+consteval void fit(double (*function)(double), double begin, double size, double (&terms)[n]) {
   constexpr double of_3[] = {-0.8660254037844386, 0, 0.8660254037844386};
   constexpr double of_4[] = {-0.9238795325112867, -0.3826834323650898, 0.3826834323650898, 0.9238795325112867};
+  constexpr double of_5[] = {-0.9510565162951536, -0.5877852522924731, 0, 0.5877852522924731, 0.9510565162951536};
   double nodes[n], differences[n];
   for (int i = 0; i < n; ++i) {
-    nodes[i] = begin + size / 2 * (1 + (n == 3 ? of_3 : of_4)[i]);
-    differences[i] = binary_logarithm(nodes[i]);
+    nodes[i] = begin + size / 2 * (1 + (n == 3 ? of_3[i % 3] : n == 4 ? of_4[i % 4] : of_5[i]));
+    differences[i] = function(nodes[i]);
   }
   for (int k = 1; k < n; ++k)
     for (int i = n - 1; i >= k; --i) differences[i] = (differences[i] - differences[i - 1]) / (nodes[i] - nodes[i - k]);
@@ -63,9 +72,12 @@ consteval SqueezeCells make_squeeze_cells() {
   constexpr double size = 1.0 / SqueezeCells::cells;
   for (int i = 0; i < lanes_per_row; ++i) {
     double terms[SqueezeCells::powers];
-    fit_logarithm(1 + i % SqueezeCells::cells * size, size, terms);
+    fit(binary_logarithm, 1 + i % SqueezeCells::cells * size, size, terms);
     for (int k = 0; k < SqueezeCells::powers; ++k) made.terms[k][i] = static_cast<float>(terms[k]);
   }
+  double power[5];
+  fit(binary_power, 1, 1, power);
+  for (int k = 0; k < 5; ++k) made.power[k] = static_cast<float>(power[k] * 0x1p-33);
   // Codes change in the middle between two numbers: 9/8, 11/8... of a power of two, or 3/2, 5/2... of the least number.
   for (int i = 0; i < SqueezeCells::cells; ++i) {
     const double begin = i % 4 / 4.0, subnormal_begin = i % SqueezeCells::quarters / 4.0;
@@ -97,11 +109,11 @@ class SqueezedCells {
  public:
   static constexpr float max_alpha = 64;
 
-  // For the bucket of this number.
-  ARRCOMP_METHOD void fill(int bucket, float alpha, float whole, float part) {
+  // For the bucket of this number, and for codes that are the nearest ones or not.
+  ARRCOMP_METHOD void fill(int bucket, float alpha, float whole, float part, bool is_random) {
     if (bucket == bucket_) return;
     bucket_ = bucket;
-    constexpr float unit = 1 << Cells::point;
+    const float unit = static_cast<float>(1u << (is_random ? random_point : Cells::point));
     const float doubt = alpha * (0x1.9p-18f + (whole < 0 ? -whole : whole) * 0x1p-22f) + 0x1.1p-16f;
     const double largest = static_cast<double>(whole) + static_cast<double>(part);
     const F32 added = splat<F32>(static_cast<float>(31 + doubt - alpha * largest) * unit);
@@ -113,6 +125,7 @@ class SqueezedCells {
     lowest_ = 1u << (Cells::code_shift - 1);
     normal_ = 2u << Cells::point;
     nothing_ = 1u << (Cells::code_shift - 1);
+    fill_random(doubt);
     const F32 factor = splat<F32>(of_exponents_);
     store(terms_[0], as_bits(near_sum(load(squeeze_cells.terms[0]), factor, added)));
     ARRCOMP_UNROLL for (int k = 1; k < Cells::powers; ++k)
@@ -123,25 +136,79 @@ class SqueezedCells {
   struct Margins {
     U32 behind, above_least;
   };
-  ARRCOMP_METHOD static Margins widest() { return {splat<U32>(~0u), splat<U32>(~0u)}; }
+  ARRCOMP_METHOD static Margins widest(Nearest) { return {splat<U32>(~0u), splat<U32>(~0u)}; }
   ARRCOMP_METHOD bool is_in_doubt(const Margins& margins) const {
     const Mask near_border = lt(margins.behind, splat<U32>(border_doubt_));
     return any(near_border | lt(margins.above_least, as_bits(splat<F32>(least_doubt_))));
   }
 
+  // The same where codes depend on random words.
+  struct RandomMargins {
+    U32 behind;
+  };
+  ARRCOMP_METHOD static RandomMargins widest(U32) { return {splat<U32>(~0u)}; }
+  ARRCOMP_METHOD bool is_in_doubt(const RandomMargins& margins) const {
+    return any(lt(margins.behind, splat<U32>(random_doubt_)));
+  }
+
   // In the highest byte codes, with signs: anything where the margins become those of a row in doubt. Several rows go
   // step by step together: what waits for an instruction's result would otherwise fill a processor's queues.
   template <int n>
-  ARRCOMP_METHOD void find(const F32 (&x)[n], U32 (&codes)[n], Margins& margins) const {
+  ARRCOMP_METHOD void find(const F32 (&x)[n], const Nearest (&)[n], U32 (&codes)[n], Margins& margins) const {
     F32 u[n];
     find_exponents(x, u);
     find_magnitudes(u, codes, margins);
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) codes[j] = (as_bits(x[j]) & splat<U32>(Layout::sign)) | codes[j];
   }
 
+  // The same with random words, by which codes are the next ones.
+  template <int n>
+  ARRCOMP_METHOD void find(const F32 (&x)[n], const U32 (&random)[n], U32 (&codes)[n], RandomMargins& margins) const {
+    F32 u[n];
+    U32 exponent[n];
+    find_exponents(x, u);
+    find_powers(u, exponent);
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      const U32 normal = as_bits(u[j]) + exponent[j];
+      // Numbers below the least normal one are evenly spaced, and those above are more as they are.
+      const U32 subnormal = as_bits(as_float(normal) + splat<F32>(min_normal_)) - splat<U32>(Layout::min_normal);
+      const U32 sum = max(normal, subnormal) + (random[j] >> (32 - dropped));
+      margins.behind = min(margins.behind, sum & splat<U32>(fraction_));
+      codes[j] = merged<Layout::sign>(as_bits(x[j]), sum << (24 - dropped));
+    }
+  }
+
  private:
   using Cells = SqueezeCells;
   using Layout = RealLayout<F32>;
+  static constexpr int random_point = Layout::mantissa_bits;
+  static constexpr int dropped = Layout::mantissa_bits - 2;  // bits of a mantissa that are no part of a code
+
+  // Of powers multiplied by 2^-16, by which the bits of e5m2's numbers are in their places. What is added to them: 44 units,
+  // by which the polynomial is off, and 47, by which what is below 0 is. And how far they are too large at most.
+  ARRCOMP_METHOD void fill_random(float doubt) {
+    constexpr int added = 96;
+    for (int k = 0; k < 5; ++k) power_[k] = squeeze_cells.power[k] + (k == 0 ? added * 0x1p-23f * 0x1p-32f : 0);
+    random_doubt_ = static_cast<uint32_t>(doubt * (2 * 0x1.63p0f * 0x1p23f)) + 2 * added + 8;
+    lowest_random_ = -24.f * (1u << random_point);
+    min_normal_ = 0x1p-30f;
+    fraction_ = (1u << dropped) - 1;
+  }
+
+  // In place of u a power of its fraction, and its integer as an exponent.
+  template <int n>
+  ARRCOMP_METHOD void find_powers(F32 (&u)[n], U32 (&exponent)[n]) const {
+    F32 f[n];
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      const U32 fixed = to_int(max(splat<F32>(lowest_random_), u[j]));
+      f[j] = as_float(masked_or<Layout::mantissa, Layout::one>(fixed));
+      exponent[j] = fixed & splat<U32>(~Layout::mantissa);
+      u[j] = splat<F32>(power_[4]);
+    }
+    ARRCOMP_UNROLL for (int k = 3; k >= 0; --k) {
+      ARRCOMP_UNROLL for (int j = 0; j < n; ++j) u[j] = near_sum(f[j], u[j], splat<F32>(power_[k]));
+    }
+  }
 
   template <int n>
   ARRCOMP_METHOD void find_exponents(const F32 (&x)[n], F32 (&u)[n]) const {
@@ -188,6 +255,8 @@ class SqueezedCells {
   float least_, least_doubt_;  // what lies below becomes 0
   float lowest_, normal_;      // the middle of the first quarter, in place of all below; the first normal number
   uint32_t border_doubt_, behind_, nothing_;
+  float power_[5], lowest_random_, min_normal_;
+  uint32_t random_doubt_, fraction_;
   int bucket_ = -1;
 };
 
