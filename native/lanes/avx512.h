@@ -394,6 +394,21 @@ ARRCOMP_INLINE __mmask32 has_bit(__m512i x, int bit) {
   return _mm512_test_epi16_mask(x, _mm512_set1_epi16((short)bit));
 }
 
+template <int n>
+ARRCOMP_INLINE U32 lookup_halves(const uint16_t* lower, const uint16_t* upper, U32 i) {
+  const __m512i at = (__m512i)(i.v[0] | i.v[1] << 16);
+  const __mmask32 first = has_bit(at, 64), second = has_bit(at, 128);
+  const auto entry = [&](const uint16_t* t) __attribute__((always_inline)) {
+    const __m512i low = entry_of_128(t, at, first);
+    return n == 128 ? low : _mm512_mask_blend_epi16(second, low, entry_of_128(t + n - 128, at, first));
+  };
+  const u32r low = (u32r)entry(lower), high = (u32r)entry(upper);
+  U32 result;
+  result.v[0] = merged(high << 16, low, 0xffff0000);
+  result.v[1] = merged(high, low >> 16, 0xffff0000);
+  return result;
+}
+
 // The way of a row in numbers_below, in lanes of 16 bits.
 struct NumberSearch {
   __m512i lower, upper, node;

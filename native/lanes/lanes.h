@@ -20,8 +20,8 @@
 //               bool tiles_in_registers    a row is one register, so that those of a tile stay in registers
 //               bool gathers_pairs     gather_pair takes less than two times `gather`, and gather_at and srl_modulo take few
 //                                      instructions
-//               bool wide_permutations     lookup_runs, lookup_alias and numbers_below are faster than `gather` from tables
-//                                      that serve instead
+//               bool wide_permutations     lookup_runs, lookup_alias, lookup_halves and numbers_below are faster than
+//                                      `gather` from tables that serve instead
 //               bool short_lookup      lookup<16> is a few instructions, which stay in registers
 //               bool quick_powers       near_log2 and near_power are an instruction each
 //               bool can_stream        StreamedRows leave the caches alone (else they are stored)
@@ -112,6 +112,8 @@
 //               lookup_alias(t, x) -> AliasSlots{symbol, frequency, rank}    with b = x / 32 mod 64 and r = x mod 32:
 //                                      where r is t[0][b] / 2^11 at least, symbol = t[0][b] mod 64 and rank = r + t[1][b]
 //                                      mod 2^16, else b and r;  frequency = t[2][symbol]
+//               lookup_halves<n>(const uint16_t* t, const uint16_t* u, i)    t[i] | u[i] << 16, i below 2^16, mod n, n =
+//                                      128 or 256
 //               numbers_below(const uint16_t t[3][256], F32 (&v)[n], found)    for each of n rows, of numbers or quiet NaN,
 //                                      whose words x have the keys k = x ^ (sar(x, 31) | 2^31): with h the upper half
 //                                      of k plus 64, mod 2^16, from node 1 of the tree t[0] eight times to the child

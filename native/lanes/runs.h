@@ -30,6 +30,12 @@ ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable& t, U32 x) {
 }
 
 template <int n>
+ARRCOMP_INLINE U32 lookup_halves(const uint16_t* lower, const uint16_t* upper, U32 i) {
+  const U32 at = i & splat<U32>(n - 1);
+  return gather(lower, at) | gather(upper, at) << 16;
+}
+
+template <int n>
 ARRCOMP_INLINE void numbers_below(const uint16_t (*t)[256], const F32 (&v)[n], U32 (&found)[n]) {
   const U32 half = splat<U32>(0xffff), one = splat<U32>(1), none = splat<U32>(0);
   for (int j = 0; j < n; j++) {

@@ -66,13 +66,18 @@ struct CodebookWithCells : CodebookSettings {
   }
 };
 
-// The same of a CPU that searches 16 bits of numbers.
+// The same of a CPU that searches 16 bits of numbers, and looks them up.
 struct CodebookWithHalves : CodebookSettings {
   StepHalves halves;
+  alignas(64) uint16_t lower_levels[StepTables::max_levels], upper_levels[StepTables::max_levels];
   bool fit;
 
   explicit CodebookWithHalves(const CodebookSettings& settings) : CodebookSettings(settings) {
     fit = halves.set(tables);
+    for (int i = 0; i < StepTables::max_levels; ++i) {
+      lower_levels[i] = static_cast<uint16_t>(tables.levels[i]);
+      upper_levels[i] = static_cast<uint16_t>(tables.levels[i] >> 16);
+    }
   }
 };
 

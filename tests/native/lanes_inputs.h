@@ -65,7 +65,7 @@ inline Inputs allocate_inputs() {
   in.half_words = allocate<uint16_t>(32);
   in.short_table = allocate<uint16_t>(65);
   in.runs = allocate<uint16_t>(64 * 5 + 1);
-  in.halves = allocate<uint16_t>(3 * 256);
+  in.halves = allocate<uint16_t>(3 * 256 + 1);
   in.bytes = allocate<uint8_t>(32);
   return in;
 }
@@ -120,7 +120,7 @@ class Generator {
 
   // Many are next to halves of keys, or the same.
   void fill_halves(Inputs& in) {
-    for (int i = 0; i < 3 * 256; i++) {
+    for (int i = 0; i < 3 * 256 + 1; i++) {
       const uint32_t key = order_key(in.f[next() % 32]), half = i < 2 * 256 ? (key >> 16) + 64 : key;
       in.halves[i] = (uint16_t)(next() % 8 ? half + next() % 3 - 1 : next());
     }

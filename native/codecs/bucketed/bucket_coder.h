@@ -10,7 +10,8 @@
 //   looks_up                     only there if lanes look up tables in the settings, which are then 32-bit words
 //   SettingsToEncode             only there too: what a GPU makes of the settings before it encodes
 //   WithTables, min_chunks       only where `has_tables` is true: the coder of a CPU that encodes so many chunks at least,
-//                                with Settings that are made of the codec's, and are to be used where they `fit`
+//                                with Settings that are made of the codec's, and are to be used where they `fit`; or
+//                                that decodes as many, where `decodes_by_tables` is true
 //   encode_values, decode_values the scalars of a bucket that encoding or decoding an element takes, at least 1
 //   store_array(settings, payload, statistics)  static, only there if array_bytes is not 0: writes what is stored once
 //                                for the array at the payload's beginning, from the array's statistics, by leader()

@@ -19,6 +19,7 @@ class Codebook {
   using SettingsToEncode = CodebookAtHand;
   static constexpr bool has_tables = (looks_up_even_cells || searches_halves) && std::is_same_v<Real, F32>;
   using WithTables = Codebook<R, std::conditional_t<searches_halves, CodebookWithHalves, CodebookWithCells>>;
+  static constexpr bool decodes_by_tables = has_tables && searches_halves;
   static constexpr uint64_t min_chunks = 4;
 
   struct BucketParameters {
@@ -109,11 +110,19 @@ class Codebook {
   }
 
   ARRCOMP_METHOD Real decode(U32 code, const Real (&values)[decode_values], bool simple) const {
-    return range_.element(real_of(level_of(settings_.tables, bits_, code), Real{}) * values[scale], simple);
+    return range_.element(real_of(level(code), Real{}) * values[scale], simple);
   }
 
  private:
   using Limits = ScalarLimits<Scalar>;
+
+  ARRCOMP_METHOD F32 level(U32 code) const {
+    if constexpr (std::is_same_v<Settings, CodebookWithHalves>) {
+      return as_float(lookup_halves<StepTables::max_levels>(settings_.lower_levels, settings_.upper_levels, code));
+    } else {
+      return level_of(settings_.tables, bits_, code);
+    }
+  }
 
   const Settings& settings_;
   ElementRange<Real> range_;
