@@ -128,7 +128,7 @@ class Smaq {
       return funnel(as_bits(beyond), select(none & ~outlier, magnitude, with_sign), 31);
     } else {
       const U32 side = highest(as_bits(score)) >> 30 & splat<U32>(sign_flag);
-      const U32 code = (magnitude << flags) + select(outlier, splat<U32>(extra_flag), splat<U32>(0));
+      const U32 shifted = magnitude << flags, code = select(outlier, shifted | splat<U32>(extra_flag), shifted);
       return select(is_zero, splat<U32>(sign_flag), select(ne(code, splat<U32>(0)), code | side, code));
     }
   }
