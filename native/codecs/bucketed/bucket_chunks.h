@@ -140,7 +140,8 @@ class BucketChunk {
       if (coder_.is_stochastic()) return encode_apart<true>(source, payload, seed, simple, memory, extras);
       encode_apart<false>(source, payload, seed, simple, memory, extras);
     } else {
-      encode_blocks(coder_.is_stochastic(), source, payload, seed, simple, memory, extras);
+      encode_blocks([this]() ARRCOMP_LAMBDA { return coder_.is_stochastic(); }, source, payload, seed, simple, memory,
+                    extras);
     }
   }
 
@@ -151,9 +152,9 @@ class BucketChunk {
     encode_blocks(std::bool_constant<is_stochastic>{}, source, payload, seed, simple, memory, extras);
   }
 
-  // `is_stochastic`: what the coder says, perhaps known to the compiler.
-  template <class Bool, class Extras>
-  ARRCOMP_METHOD void encode_blocks(Bool is_stochastic, const void* source, uint8_t* payload, uint64_t seed,
+  // `is_stochastic()`: what the coder says, perhaps known to the compiler.
+  template <class IsStochastic, class Extras>
+  ARRCOMP_METHOD void encode_blocks(IsStochastic is_stochastic, const void* source, uint8_t* payload, uint64_t seed,
                                     bool simple, const BucketMemory<Coder>& memory, Extras& extras) const {
     const uint8_t* const elements = element_at(plan_.element, source, first_);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
@@ -174,7 +175,7 @@ class BucketChunk {
           continue;
         }
       }
-      if (is_stochastic) {
+      if (is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
         encode_block(elements, r, simple, random.word, buckets, scale_of, writer, table);
       } else {
