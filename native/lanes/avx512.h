@@ -215,29 +215,35 @@ namespace arrcomp::avx512 {
 
 // --- masks
 
+// Of lanes 0 to 15 and 16 to 31: as one number they would pass through other registers.
 struct Mask {
-  uint32_t bits;
+  __mmask16 halves[2];
 };
 template <class V>
 ARRCOMP_INLINE uint32_t part(Mask m, int i) {
-  return m.bits >> (i * V::width) & ((1u << V::width) - 1);
+  constexpr int parts = 16 / V::width;
+  return parts == 1 ? m.halves[i] : m.halves[i / parts] >> (i % parts * V::width) & ((1u << V::width) - 1);
 }
 
-ARRCOMP_INLINE Mask mask(uint32_t bits) { return {bits}; }
-ARRCOMP_INLINE uint32_t bits(Mask m) { return m.bits; }
-ARRCOMP_INLINE bool any(Mask m) { return m.bits != 0; }
-ARRCOMP_INLINE int count(Mask m) { return __builtin_popcount(m.bits); }
-ARRCOMP_INLINE Mask operator~(Mask m) { return {~m.bits}; }
-ARRCOMP_INLINE Mask operator&(Mask a, Mask b) { return {a.bits & b.bits}; }
-ARRCOMP_INLINE Mask operator|(Mask a, Mask b) { return {a.bits | b.bits}; }
+ARRCOMP_INLINE Mask mask(uint32_t bits) { return {{(__mmask16)bits, (__mmask16)(bits >> 16)}}; }
+ARRCOMP_INLINE uint32_t bits(Mask m) { return m.halves[0] | (uint32_t)m.halves[1] << 16; }
+ARRCOMP_INLINE bool any(Mask m) { return (m.halves[0] | m.halves[1]) != 0; }
+ARRCOMP_INLINE int count(Mask m) { return __builtin_popcount(bits(m)); }
+ARRCOMP_INLINE Mask operator~(Mask m) { return {{(__mmask16)~m.halves[0], (__mmask16)~m.halves[1]}}; }
+ARRCOMP_INLINE Mask operator&(Mask a, Mask b) {
+  return {{(__mmask16)(a.halves[0] & b.halves[0]), (__mmask16)(a.halves[1] & b.halves[1])}};
+}
+ARRCOMP_INLINE Mask operator|(Mask a, Mask b) {
+  return {{(__mmask16)(a.halves[0] | b.halves[0]), (__mmask16)(a.halves[1] | b.halves[1])}};
+}
 
 #define ARRCOMP_COMPARE(name, V, instruction, register_type, ...)                                                 \
   ARRCOMP_INLINE Mask name(V x, V y) {                                                                            \
-    uint32_t bits = 0;                                                                                            \
-    _Pragma("GCC unroll 16") for (int i = 0; i < V::registers; i++) {                                             \
-      bits |= (uint32_t)instruction((register_type)x.v[i], (register_type)y.v[i], __VA_ARGS__) << (i * V::width); \
-    }                                                                                                             \
-    return {bits};                                                                                                \
+    const auto of = [&](int i) __attribute__((always_inline)) {                                                   \
+      return (uint32_t)instruction((register_type)x.v[i], (register_type)y.v[i], __VA_ARGS__);                    \
+    };                                                                                                            \
+    if constexpr (V::registers == 2) return {{(__mmask16)of(0), (__mmask16)of(1)}};                               \
+    if constexpr (V::registers == 4) return {{(__mmask16)(of(0) | of(1) << 8), (__mmask16)(of(2) | of(3) << 8)}}; \
   }
 
 ARRCOMP_COMPARE(eq, U32, _mm512_cmp_epi32_mask, __m512i, _MM_CMPINT_EQ)
