@@ -234,11 +234,8 @@ class BucketChunk {
     for (int j = 0; j < rows_of_block; ++j) {
       const uint64_t at = position + j * lanes_per_row;
       auto margins = table.widest(random[j]);
-      const Real x[1] = {load_real<Real>(plan_.element, elements, at, lanes_per_row)};
-      const Random own_random[1] = {random[j]};
-      U32 own[1];
-      table.find(x, own_random, own, margins);
-      certain[j] = table.is_in_doubt(margins) ? encode_certainly(elements, at, scale, random[j]) : own[0];
+      guess_rows<1>(elements, at, random + j, table, certain + j, margins);
+      if (table.is_in_doubt(margins)) certain[j] = encode_certainly(elements, at, scale, random[j]);
     }
     writer.put_highest_bytes(certain);
   }
@@ -251,19 +248,24 @@ class BucketChunk {
     constexpr int n = std::is_same_v<Random, Nearest> ? rows_side_by_side : (rows_side_by_side + 1) / 2;
     auto margins = table.widest(random[0]);
     ARRCOMP_ROLLED
-    for (int first = 0; first < rows_of_block; first += n) {
-      Real x[n];
-      Random own_random[n];
-      U32 own[n];
-      ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
-        const uint64_t at = position + (first + j) * lanes_per_row;
-        x[j] = load_real<Real>(plan_.element, elements, at, lanes_per_row);
-        own_random[j] = random[first + j];
-      }
-      table.find(x, own_random, own, margins);
-      ARRCOMP_UNROLL for (int j = 0; j < n; ++j) codes[first + j] = own[j];
-    }
+    for (int first = 0; first < rows_of_block; first += n)
+      guess_rows<n>(elements, position + first * lanes_per_row, random + first, table, codes + first, margins);
     return !table.is_in_doubt(margins);
+  }
+
+  // n whole rows from this position on.
+  template <int n, class Random, class Margins>
+  ARRCOMP_METHOD void guess_rows(const void* elements, uint64_t position, const Random* random,
+                                 const EncodeTable<Coder>& table, U32* codes, Margins& margins) const {
+    Real x[n];
+    Random own_random[n];
+    U32 own[n];
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      x[j] = load_real<Real>(plan_.element, elements, position + j * lanes_per_row, lanes_per_row);
+      own_random[j] = random[j];
+    }
+    table.find(x, own_random, own, margins);
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) codes[j] = own[j];
   }
 
   // A row in doubt, to the highest byte of the codes.

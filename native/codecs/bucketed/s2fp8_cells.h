@@ -125,7 +125,7 @@ class SqueezedCells {
     lowest_ = 1u << (Cells::code_shift - 1);
     normal_ = 2u << Cells::point;
     nothing_ = 1u << (Cells::code_shift - 1);
-    fill_random(doubt);
+    if (is_random) fill_random(doubt);
     const F32 factor = splat<F32>(of_exponents_);
     store(terms_[0], as_bits(near_sum(load(squeeze_cells.terms[0]), factor, added)));
     ARRCOMP_UNROLL for (int k = 1; k < Cells::powers; ++k)
