@@ -12,14 +12,18 @@ ARRCOMP_INLINE int bit_length(uint64_t x) {
   return upper == 0 ? bit_length((uint32_t)x) : 32 + bit_length(upper);
 }
 
-ARRCOMP_INLINE uint32_t min_all(U32 x) { return ~max_all(x ^ splat<U32>(~0u)); }
-
 ARRCOMP_INLINE uint64_t or_all(U64 x) { return (uint64_t)or_all(hi(x)) << 32 | or_all(lo(x)); }
 
 ARRCOMP_INLINE uint64_t max_all(U64 x) {
   uint32_t upper = max_all(hi(x));
   Mask largest = eq(hi(x), splat<U32>(upper));
   return (uint64_t)upper << 32 | max_all(select(largest, lo(x), splat<U32>(0)));
+}
+
+template <class Word>
+ARRCOMP_INLINE typename Word::scalar min_all(Word x) {
+  using Scalar = typename Word::scalar;
+  return ~max_all(x ^ splat<Word>(~Scalar{0}));
 }
 
 ARRCOMP_INLINE Halves<uint64_t> max_of_halves(U64 x) {

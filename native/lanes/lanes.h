@@ -71,7 +71,7 @@
 //               prefix_sum(x)          inclusive, modulo 2^bits;  broadcast_last(x)  lane 31 in all lanes
 //               prefix_sums(V (&rows)[n], before)     the same over n rows, one after the other, n = 4 or 8;
 //                                      each lane of `before` has what is added to all of them, then the last sum
-//               or_all(x) max_all(x)   over the lanes, uniform
+//               or_all(x) max_all(x) min_all(x)   over the lanes, uniform
 //               max_of_halves(x) -> Halves{lower, upper}   over lanes 0 to 15 and 16 to 31, uniform
 //               max_of_halves(const U32 (&rows)[16]) -> U32    the same of each row, in lanes 2 j and 2 j + 1
 //               compress(p, x, m)      appends the lanes of m, ascending, at p; returns the new end (writes up to 32
@@ -94,7 +94,7 @@
 //               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
 //               minus_shifted(x, k)    -(x << k), k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
-//               sum(x) modulo 2^32, min_all(x), uniform
+//               sum(x) modulo 2^32, uniform
 //               gather(const uint32_t* t, i)     i below 2^31; also of uint16_t and uint8_t, zero-extended: these may
 //                                      read four bytes from t[i] on
 //               gather_pair(const uint32_t (*t)[2], i, x, y)   x = t[i][0] and y = t[i][1], t aligned to 8 bytes

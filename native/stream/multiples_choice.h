@@ -40,7 +40,7 @@ struct SampledMultiples {
   // Places of the bits of what counts as a number's mantissa, from a point that all have; `lowest` counts down.
   static constexpr uint32_t place_of_lowest = 4096;
   uint64_t values, highest_places, lowest;
-  uint64_t exact[kinds], lengths[kinds];  // of the integers, of those that are exact
+  uint64_t exact[kinds], lengths[kinds - offsets];  // of the integers, of those that are exact
 
   double numbers[samples];      // one of each, or 0
   double differences[samples];  // the least between two that are next to each other, or 0
@@ -263,9 +263,9 @@ class SampledLengths {
   // An offset makes numbers small, which saves nothing once they are predicted: their lengths are those from 0 on.
   ARRCOMP_SHARED int64_t of_kind(int kind) const {
     const int64_t missing = values() - static_cast<int64_t>(sampled_.exact[kind]);
-    return missing * (element_.width + 16) + (SampledMultiples::has_offset(kind)
-                                                  ? of_offset(sampled_.kind(element_, kind))
-                                                  : static_cast<int64_t>(sampled_.lengths[kind]));
+    const int64_t of_exact = SampledMultiples::has_offset(kind) ? of_offset(sampled_.kind(element_, kind))
+                                                                : static_cast<int64_t>(sampled_.lengths[kind]);
+    return missing * (element_.width + 16) + of_exact;
   }
 
  private:
@@ -291,13 +291,15 @@ ARRCOMP_SHARED Multiples chosen_multiples(const Element& element, const SampledM
   Multiples best{};
   const int exponent = static_cast<int>(SampledMultiples::place_of_lowest - sampled.lowest) - place_of_one,
             most = most_exponent_of_multiples(element);
-  if (-most <= exponent && exponent <= most && lengths.in_steps(exponent) < least) {
-    least = lengths.in_steps(exponent);
+  const int64_t binary = lengths.in_steps(exponent);
+  if (-most <= exponent && exponent <= most && binary < least) {
+    least = binary;
     best = {power_of_two(exponent), 1, 0, 0};
   }
   for (int i = 0; i < SampledMultiples::kinds; ++i) {
-    if (lengths.of_kind(i) >= least) continue;
-    least = lengths.of_kind(i);
+    const int64_t bits = lengths.of_kind(i);
+    if (bits >= least) continue;
+    least = bits;
     best = sampled.kind(element, i);
   }
   return best;

@@ -77,10 +77,10 @@ class MultiplesSampler {
 
   // The bits of the least difference, but for 0, of numbers that are next to each other; 0 if there is none.
   ARRCOMP_METHOD static typename Word::scalar least_difference(Real x, Mask own) {
-    const Word none = splat<Word>(0), all = none - splat<Word>(1);
+    const Word none = splat<Word>(0);
     const Word difference = as_bits(abs(x - real_of_bits(shift_in(none, as_bits(x)))));
     const Mask between = own & mask(bits(own) << 1) & ne(difference, none);
-    return any(between) ? ~max_all(select(between, difference ^ all, none)) : 0;
+    return any(between) ? min_all(select(between, difference, none - splat<Word>(1))) : 0;
   }
 
   ARRCOMP_METHOD void add_kind(const Row& row, int i) const {
@@ -90,7 +90,7 @@ class MultiplesSampler {
     const Mask exact = row.own & ~failed;
     if (!any(exact)) return;
     Sums::add(sampled_.exact[i], static_cast<uint64_t>(count(exact)));
-    Sums::add(sampled_.lengths[i], sum_of(exact, signed_length(q)));
+    if (!SampledMultiples::has_offset(i)) Sums::add(sampled_.lengths[i], sum_of(exact, signed_length(q)));
   }
 
   ARRCOMP_METHOD static uint64_t sum_of(Mask m, U32 x) { return sum(select(m, x, splat<U32>(0))); }
