@@ -18,46 +18,25 @@ import checks
 import reference_reader
 from arrcomp import Codec, ErrorBounded, Lossless, _core
 from checks import FLOATS, Array, numpy_dtype
+from predicted_fields import (
+    ALWAYS,
+    PREDICTORS,
+    SHAPES,
+    exact_nbytes,
+    field,
+    multiples,
+    nbytes_of,
+    prediction_of,
+)
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
 
-PREDICTORS: tuple[Any, ...] = ("auto", "interpolation", "lorenzo")
-ALWAYS: tuple[Any, ...] = ("interpolation", "lorenzo")  # those that predict whatever it takes
 LEAST_PREDICTED = 512  # elements
-SHAPES: list[tuple[int, ...]] = [
-    *((511,), (512,), (513,), (600,), (4097,), (9000,)),
-    *((1, 700), (700, 1), (19, 27), (23, 31), (2, 300), (300, 2), (3, 257), (64, 64)),
-    *((9, 10, 11), (64, 3, 5), (2, 2, 150), (1, 40, 41)),
-    *((5, 6, 4, 7), (3, 3, 3, 33), (1, 40, 1, 41)),
-    *((2, 3, 5, 4, 7), (3, 1, 2, 1, 150), (2, 1, 3, 10, 13)),
-    (2,) * 9,
-]
-
-
-def field(name: str, *shape: int, noise: float = 0.0) -> Array:
-    """A smooth field between -3 and 3, with noise on it."""
-    rng = np.random.default_rng(len(shape))
-    places = np.meshgrid(*(np.arange(size) / max(size, 9) for size in shape), indexing="ij")
-    waves = [np.sin((5 + 2 * axis) * place + 0.7 * np.roll(places, 1, 0)[axis]) for axis, place in enumerate(places)]
-    values = np.stack(waves).sum(axis=0) * 3 / len(shape) + noise * rng.normal(0, 1, shape)
-    return np.asarray(values.astype(numpy_dtype(name)))
 
 
 def is_predicted(stream: bytes) -> bool:
     """Whether the array of a stream is predicted."""
     return reference_reader.describe_prediction(stream) is not None
-
-
-def prediction_of(x: Array, codec: Codec) -> reference_reader.Prediction:
-    """How an array is predicted, which it must be."""
-    found = reference_reader.describe_prediction(checks.stream_of(x, codec))
-    assert found is not None
-    return found
-
-
-def nbytes_of(array: Array, codec: Codec) -> int:
-    """The bytes of an array's stream."""
-    return len(checks.stream_of(array, codec))
 
 
 def codecs_of(predictor: Any, bound: float = 1e-2) -> list[Codec]:
@@ -228,7 +207,7 @@ def test_gaps_that_stay_where_they_are_take_few_bytes(name: str, codec: Codec) -
     checks.check_codec(x, codec)
     assert prediction_of(x, codec).repeats == 2
     assert prediction_of(moving, codec).repeats == 0
-    assert _exact_nbytes(x, codec) < _exact_nbytes(moving, codec) / 3
+    assert exact_nbytes(x, codec) < exact_nbytes(moving, codec) / 3
 
 
 def test_few_states_where_codes_take_few_bits() -> None:
@@ -284,203 +263,6 @@ def test_the_least_number_is_kept_beside_gaps(name: str, predictor: Any) -> None
     x[7, 3::4] = least
     for codec in (*codecs_of(predictor, 0.05), ErrorBounded(abs=0.05, predictor=predictor, fill_value=float(least))):
         checks.check_codec(x, codec)
-
-
-# ---- multiples
-
-KINDS: dict[str, tuple[float, float]] = {  # multiplier, divisor
-    **{f"{places} decimal places": (1, 10.0**places) for places in range(1, 6)},
-    **{f"times 0.1 ^ {places}": (10.0**-places, 1) for places in range(1, 5)},
-    "by 255": (1, 255),
-    "times 1 / 255": (1 / 255, 1),
-    "by 65535": (1, 65535),
-    "times 1 / 65535": (1 / 65535, 1),
-    **{f"of 2 ^ {exponent}": (2.0**exponent, 1) for exponent in (-40, -3, 0, 5)},
-}
-
-
-STEPS: dict[str, tuple[float, float]] = {  # that are found in the numbers
-    "0.0015259": (0.0015259, 1),
-    "3.3 / 4096": (3.3 / 4096, 1),
-    "7.3": (7.3, 1),
-    "2.1e-9 and more": (2.12345678912345e-9, 1),
-    "1 / 32767": (1, 32767),
-    "1 / 4095": (1, 4095),
-    "1 / 7": (1, 7),
-}
-
-
-def multiples(name: str, kind: str, *shape: int) -> Array:
-    """A smooth field of multiples, made with one operation each."""
-    dtype = numpy_dtype(name)
-    arithmetic: Any = np.float64 if name == "float64" else np.float32
-    multiplier, divisor = (arithmetic(number) for number in (KINDS | STEPS)[kind])
-    k: Any = np.round(field("float64", *shape, noise=0.01).clip(-4, 4) * (20 if dtype.itemsize == 2 else 2000))
-    assert multiplier == 1 or divisor == 1
-    return np.asarray((k.astype(arithmetic) * multiplier / divisor).astype(dtype)) + dtype.type(0)  # no -0
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_multiples_are_found(name: str, kind: str, predictor: Any) -> None:
-    x = multiples(name, kind, 20, 30, 40)
-    codec = Lossless(predictor=predictor)
-    checks.check_codec(x, codec)
-    found = prediction_of(x, codec).multiples
-    assert found is not None
-    arithmetic = numpy_dtype(name).type
-    multiplier, divisor = KINDS[kind]
-    if not (name == "float32" and kind.startswith("times")):  # in float32 a quotient may be the same numbers
-        assert found == (float(arithmetic(multiplier)), float(divisor), 0.0, 0)
-    assert nbytes_of(x, codec) < 0.8 * nbytes_of(x, Lossless())
-    assert _exact_nbytes(x, codec) == 0
-
-
-@pytest.mark.parametrize("shape", [(20, 30, 40), (600,)], ids=str)
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("kind", STEPS)
-def test_a_step_is_found(kind: str, predictor: Any, shape: tuple[int, ...]) -> None:
-    codec = Lossless(predictor=predictor)
-    x = multiples("float64", kind, *shape)
-    checks.check_codec(x, codec)
-    found = prediction_of(x, codec).multiples
-    assert found is not None
-    multiplier, divisor = STEPS[kind]
-    assert found[0] / found[1] == pytest.approx(multiplier / divisor, rel=1e-14)
-    assert _exact_nbytes(x, codec) == 0
-    few = np.asarray(np.round(x / multiplier * divisor / 10) * multiplier / divisor, np.float32)
-    checks.check_codec(few, codec)
-    assert predictor == "auto" or prediction_of(few, codec).multiples is not None
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_multiples_of_few_bits_are_kept(name: str, kind: str, predictor: Any) -> None:
-    for shape in ((700,), (23, 31), (9, 10, 11)):
-        checks.check_codec(multiples(name, kind, *shape), Lossless(predictor=predictor))
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_multiples_of_any_shape_are_kept(name: str, predictor: Any, shape: tuple[int, ...]) -> None:
-    for kind in ("3 decimal places", "times 1 / 255", "of 2 ^ -3"):
-        checks.check_codec(multiples(name, kind, *shape), Lossless(predictor=predictor))
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_other_numbers_among_multiples_are_kept(name: str, predictor: Any) -> None:
-    """Those that are no multiples, that are no numbers, and that are too large for an integer."""
-    x = multiples(name, "2 decimal places", 9, 20, 30)
-    codec = Lossless(predictor=predictor)
-    for one_in in (2000, 30, 3, 2):
-        changed = x.copy()
-        changed.ravel()[5::one_in] *= np.pi
-        checks.check_codec(changed, codec)
-        assert predictor == "auto" or one_in < 30 or prediction_of(changed, codec).multiples is not None
-    changed = x.copy()
-    changed[3, 4:9] = np.nan
-    changed.ravel()[1::97] = -0.0
-    for number, value in enumerate((np.inf, -np.inf, 1e30, -1e30, 1e7, 2.0**31, 2.0**52, 1e-30, np.finfo(name).max)):
-        changed.ravel()[11 + number :: 301] = value
-    checks.check_codec(changed, codec)
-    assert predictor == "auto" or prediction_of(changed, codec).multiples is not None
-
-
-@pytest.mark.parametrize("kind", ["noise", "a smooth field", "zeros", "few numbers"])
-@pytest.mark.parametrize("name", FLOATS)
-def test_what_is_no_multiple_has_none(name: str, kind: str) -> None:
-    x = {
-        "noise": np.random.default_rng(3).normal(0, 1, (30, 40)),
-        "a smooth field": field("float64", 30, 40),
-        "zeros": np.zeros((30, 40)),
-        "few numbers": np.where(np.arange(1200) % 100 == 0, 0.25, 0.0).reshape(30, 40),
-    }[kind].astype(numpy_dtype(name))
-    for predictor in ALWAYS:
-        found = reference_reader.describe_prediction(checks.stream_of(x, Lossless(predictor=predictor)))
-        assert found is None or found.multiples is None
-
-
-def test_few_integers_are_not_predicted_from_each_other() -> None:
-    """As labels are not: their multiples alone save most."""
-    x = np.random.default_rng(4).choice([0.1, 0.7, 2.3], (60, 70))
-    found = prediction_of(x, Lossless(predictor="auto"))
-    assert (found.multiples, found.differences, found.steps) == ((1.0, 10.0, 0.0, 0), 0, ())
-    assert nbytes_of(x, Lossless(predictor="auto")) < 0.15 * nbytes_of(x, Lossless())
-
-
-# Of what files pack into 16 bits: the least and the greatest number.
-PACKED: dict[str, tuple[float, float]] = {
-    "kelvin": (186.7, 313.9),
-    "pascal": (95013.1, 104871.3),
-    "wind, of either sign": (-31.7, 47.3),
-    "below 0": (-19.1, -3.7),
-}
-
-
-def packed(name: str, kind: str, *shape: int, unpacked_in: str = "") -> Array:
-    """A smooth field as it is unpacked from 16 bits with a scale_factor and an add_offset."""
-    least, greatest = PACKED[kind]
-    x = field("float64", *shape, noise=0.01)
-    k = np.round((x - x.min()) / (x.max() - x.min()) * 65534 - 32767)
-    arithmetic: Any = np.dtype(unpacked_in or name).type
-    scale, offset = arithmetic((greatest - least) / 65534), arithmetic((greatest + least) / 2)
-    return np.asarray(k.astype(arithmetic) * scale + offset, name)
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("unpacked_in", ["float32", "float64"])
-@pytest.mark.parametrize("kind", PACKED)
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_unpacked_data_is_packed_again(name: str, kind: str, unpacked_in: str, predictor: Any) -> None:
-    if (name, unpacked_in) == ("float64", "float32"):
-        pytest.skip("it is float32")
-    x = packed(name, kind, 20, 30, 40, unpacked_in=unpacked_in)
-    codec = Lossless(predictor=predictor)
-    checks.check_codec(x, codec)
-    found = prediction_of(x, codec).multiples
-    assert found is not None
-    assert found.offset != 0
-    least, greatest = PACKED[kind]
-    assert found.multiplier == pytest.approx((greatest - least) / 65534, rel=1e-6)
-    assert found.divisor == 1
-    assert nbytes_of(x, codec) < (0.45 if name == "float64" else 0.8) * nbytes_of(x, Lossless())
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_groups_that_are_far_apart_are_packed_again(name: str, predictor: Any) -> None:
-    x = packed(name, "kelvin", 2, 30, 40)
-    step = (PACKED["kelvin"][1] - PACKED["kelvin"][0]) / 65534
-    x[1] += x.dtype.type(np.round(45 / step) * step)
-    codec = Lossless(predictor=predictor)
-    checks.check_codec(x, codec)
-    found = prediction_of(x, codec).multiples
-    assert found is not None
-    assert found.multiplier == pytest.approx(step, rel=1e-5)
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_other_numbers_among_unpacked_data_are_kept(name: str, predictor: Any) -> None:
-    x = packed(name, "kelvin", 9, 20, 30)
-    codec = Lossless(predictor=predictor)
-    x.ravel()[5::97] *= np.pi
-    x[3, 4:9] = np.nan
-    for number, value in enumerate((0.0, -0.0, np.inf, -np.inf, 1e30, -1e-30, np.finfo(name).max, -np.finfo(name).max)):
-        x.ravel()[11 + number :: 301] = value
-    checks.check_codec(x, codec)
-    assert predictor == "auto" or prediction_of(x, codec).multiples is not None
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_unpacked_data_of_any_shape_is_kept(name: str, predictor: Any, shape: tuple[int, ...]) -> None:
-    checks.check_codec(packed(name, "wind, of either sign", *shape), Lossless(predictor=predictor))
 
 
 # ---- extremes
@@ -624,20 +406,10 @@ def test_auto_takes_the_shortest_way_of_a_plane(bound: float) -> None:
     assert auto <= 1.03 * min(ways.values()), ways
 
 
-def _payload(stream: bytes) -> bytes:
-    start, end = checks.payload_span(stream)
-    return stream[start:end]
-
-
-def _exact_nbytes(x: Array, codec: Codec) -> int:
-    """The bytes of what a predicted array keeps exactly."""
-    return int.from_bytes(_payload(checks.stream_of(x, codec))[56:64], "little")
-
-
 @pytest.mark.parametrize("predictor", ALWAYS)
 def test_rounding_leaves_no_element_to_be_kept_exactly(predictor: Any) -> None:
     x = field("float32", 40, 64, 64) + np.float32(300)  # 150,000 steps: each rounds to a part of a step
-    assert _exact_nbytes(x, ErrorBounded(abs=1e-3, predictor=predictor)) == 0
+    assert exact_nbytes(x, ErrorBounded(abs=1e-3, predictor=predictor)) == 0
 
 
 @pytest.mark.parametrize("predictor", PREDICTORS)
