@@ -59,7 +59,7 @@ struct ChunkHead {
     if (end - in < 4) return false;
     const uint32_t fields = read_number<uint32_t>(in);
     in += 4;
-    if ((fields & 3) == 3 || (fields >> 2 & 3) == 3) return false;
+    if ((fields >> 2 & 3) == 3) return false;
     transform = static_cast<Transform>(fields & 3);
     coder = static_cast<Coder>(fields >> 2 & 3);
     mask = static_cast<MaskKind>(fields >> 4 & 3);
@@ -87,8 +87,9 @@ struct ChunkHead {
     if (table >= table_count && !has_tables_of_tiles()) return false;
     if (shift > word_bits || (has_missing && mask == MaskKind::marks)) return false;
     if (transform == Transform::exponent) return element.is_float() && has_base && drop <= element.mantissa_bits;
+    if (transform == Transform::dictionary && element.width < least_width_of_dictionary) return false;
     return (dry == 0 || (coder == Coder::entropy && dry <= most_dry)) &&
-           (transform == Transform::integer || (element.is_quantizable && may_quantize));
+           (transform != Transform::quantized || (element.is_quantizable && may_quantize));
   }
 };
 

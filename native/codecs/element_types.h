@@ -111,6 +111,19 @@ ARRCOMP_INLINE void store_row(Stored* p, Row row, int n) {
   }
 }
 
+// Elements of each lane's own index, at an address that is a multiple of 4.
+template <class Word, class Stored>
+ARRCOMP_INLINE Word gather_elements(const Stored* p, U32 index) {
+  const auto* const words = reinterpret_cast<const uint32_t*>(p);
+  if constexpr (sizeof(Stored) == 8) {
+    return join(gather(words, index << 1), gather(words, index << 1 | splat<U32>(1)));
+  } else if constexpr (sizeof(Stored) == 4) {
+    return gather(words, index);
+  } else {
+    return srlv(gather(words, index >> 1), (index & splat<U32>(1)) << 4) & splat<U32>(0xffff);
+  }
+}
+
 template <class T>
 ARRCOMP_INLINE void store_elements(void* array, uint64_t first, int n, typename T::Word bits) {
   store_row(const_cast<typename T::storage*>(element_pointer<T>(array, first)), bits, n);

@@ -18,6 +18,13 @@ ARRCOMP_INLINE int lanes_of_row(int count, int row) {
 ARRCOMP_INLINE void widen_to(U32 x, U32& wide) { wide = x; }
 ARRCOMP_INLINE void widen_to(U32 x, U64& wide) { wide = join(x, splat<U32>(0)); }
 
+// The value of the first of these lanes; 0 if there are none.
+template <class Word>
+ARRCOMP_INLINE typename Word::scalar value_of_first(Word x, Mask lanes) {
+  const uint32_t own = bits(lanes);
+  return or_all(select(mask(own & (0u - own)), x, splat<Word>(0)));
+}
+
 class BitWriter {
  public:
   ARRCOMP_METHOD explicit BitWriter(uint8_t* out)

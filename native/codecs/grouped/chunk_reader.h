@@ -2,6 +2,7 @@
 // (FORMAT.md, sections 3.2 and 5).
 #pragma once
 #include "codecs/chunk.h"
+#include "codecs/grouped/dictionary_entries.h"
 #include "codecs/grouped/missing.h"
 #include "codecs/packing.h"
 
@@ -17,6 +18,7 @@ struct ChunkReader {
   const uint8_t* marks;    // where elements are missing
   const uint32_t* masked;  // what those of a mask say, a word for each row, once they are read
   uint64_t fill;           // the bits of missing elements
+  DictionaryEntries dictionary;
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
@@ -30,13 +32,13 @@ struct ChunkReader {
   int fed_rows;              // coded rows in which states take words: all, but for the group's last ones
 
   // Reads the side data at `in` and moves past it; false where it is corrupt. The group's last entropy-coded chunk
-  // comes first.
+  // comes first. `shared`: the dictionary of chunks that were read before.
   ARRCOMP_PART bool read(const uint8_t*& in, const uint8_t* end, const Element& element, bool may_quantize,
-                         int elements, bool is_last_entropy) {
+                         int elements, bool is_last_entropy, DictionaryEntries& shared) {
     whole = count = elements;
     const int word_bits = element.width == 64 ? 64 : 32;
     if (!header.read(in, end, element, may_quantize)) return false;
-    if (!read_missing(in, end, element)) return false;
+    if (!read_missing(in, end, element) || !read_dictionary(in, end, element, shared)) return false;
     rows = (count + lanes_per_row - 1) / lanes_per_row;
     if (!read_exception_count(in, end)) return false;
     if (!read_mask(in, end)) return false;
@@ -100,6 +102,21 @@ struct ChunkReader {
       fill = fill_bytes == 8 ? read_number<uint64_t>(p) : read_number<uint32_t>(p);
     }
     return read_mark_section(in, end, whole);
+  }
+
+  ARRCOMP_PART bool read_dictionary(const uint8_t*& in, const uint8_t* end, const Element& element,
+                                    DictionaryEntries& shared) {
+    if (header.transform != Transform::dictionary) return true;
+    if (!may_be_masked) return false;
+    const uint8_t* p;
+    if (!section(in, end, 4, p)) return false;
+    if (const auto entries = read_number<uint32_t>(p); entries > 0) {
+      if (entries > most_entries) return false;
+      shared.count = static_cast<int>(entries);
+      if (!section(in, end, DictionaryEntries::bytes(shared.count, element.width), shared.begin)) return false;
+    }
+    dictionary = shared;
+    return shared.count > 0;
   }
 
   ARRCOMP_PART bool read_exception_count(const uint8_t*& in, const uint8_t* end) {

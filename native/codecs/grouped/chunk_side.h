@@ -14,7 +14,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   using Choice::context_, Choice::memory_, Choice::words_;
   using Choice::element_bits, Choice::start, Choice::rows_of_tile, Choice::carries;
   using Choice::has_states_;
-  using Choice::leaves_out_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_, Choice::coded_rows_;
+  using Choice::has_indices_, Choice::leaves_out_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_, Choice::coded_rows_;
   using typename Choice::Word;
 
   using Choice::Choice;
@@ -24,6 +24,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     head_.has_missing = leaves_out_;
     side_ = head_.write(side_, T::word_bits);
     if (leaves_out_) write_missing();
+    if (has_indices_) write_entries();
     if (exceptions_ > 0) side_ = write_number(side_, static_cast<uint32_t>(exceptions_));
     if (head_.mask != MaskKind::none) write_mask();
     if (head_.coder == Coder::packed) write_packed();
@@ -45,8 +46,14 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
 
   uint8_t* side_;  // behind what is written
   U32 states_;
+  bool has_dictionary_;  // a chunk behind has written it
 
  private:
+  ARRCOMP_METHOD void write_entries() {
+    side_ = write_dictionary<T>(side_, &memory_.dictionary, context_.element, !has_dictionary_);
+    has_dictionary_ = true;
+  }
+
   ARRCOMP_METHOD void write_missing() {
     auto& missing = memory_.missing;
     const bool is_nan = context_.element.is_float() && missing.fill == usual_nan(context_.element);

@@ -6,6 +6,7 @@
 #pragma once
 #include "codecs/grouped/choices.h"
 #include "codecs/grouped/chunk_words.h"
+#include "codecs/grouped/dictionary.h"
 #include "codecs/grouped/left_out.h"
 #include "codecs/grouped/quantize.h"
 
@@ -52,7 +53,7 @@ class ChunkValues {
   using Memory = EncoderMemory<Scalar, chunk_limit>;
 
   ARRCOMP_METHOD ChunkValues(const EncodeContext<T>& context, const void* array, Memory& memory, NearMemory* near)
-      : context_(context), array_(array), memory_(memory), words_(words_in(memory, near)), leaves_out_(false) {}
+      : context_(context), array_(array), memory_(memory), words_(words_in(memory, near)), leaves_out_(false), has_indices_(false) {}
 
   // `next` is what is read next.
   ARRCOMP_METHOD void open_chunk(uint64_t first, uint32_t count, uint64_t next) {
@@ -76,6 +77,7 @@ class ChunkValues {
     head_ = ChunkHead{};
     head_.transform = transform;
     exceptions_ = 0;
+    index_bits_ = 0;
   }
 
   // ---- elements that are left out
@@ -113,9 +115,45 @@ class ChunkValues {
 
   // All of the chunk's elements again.
   ARRCOMP_METHOD void leave_nothing_out() {
+    if (has_indices_) use_elements();
     if (!leaves_out_) return;
     set_elements(memory_.missing.array, memory_.missing.first, memory_.missing.count);
     leaves_out_ = false;
+  }
+
+  // ---- elements that are indices of a dictionary
+
+  ARRCOMP_METHOD void forget_dictionary() {
+    if (!leader()) return;
+    memory_.dictionary.entries = 0;
+    memory_.dictionary.is_hopeless = false;
+  }
+
+  // Of the chunk's elements, and of those before it in its group, which may be as few.
+  ARRCOMP_METHOD DictionaryFound find_own_dictionary(uint64_t group_first, uint32_t entries_that_pay) {
+    const void* const array = leaves_out_ ? memory_.missing.array : array_;
+    const uint64_t first = leaves_out_ ? memory_.missing.first : first_;
+    return find_dictionary<T>(&memory_.dictionary, context_.element, {array_, first_, count_},
+                              {array, group_first, static_cast<int>(first - group_first)},
+                              entries_that_pay);
+  }
+
+  ARRCOMP_METHOD void use_indices() {
+    auto* const indices = reinterpret_cast<typename T::storage*>(memory_.missing.elements);
+    index_elements<T>(&memory_.dictionary, context_.element, {array_, first_, count_}, indices);
+    set_elements(indices, 0, count_);
+    has_indices_ = true;
+  }
+
+  ARRCOMP_METHOD void use_elements() {
+    has_indices_ = false;
+    if (leaves_out_) {
+      undo_indices<T>(&memory_.dictionary, context_.element,
+                      reinterpret_cast<typename T::storage*>(memory_.missing.elements));
+    } else {
+      const DictionaryElements& chunk = memory_.dictionary.chunk;
+      set_elements(chunk.array, chunk.first, chunk.count);
+    }
   }
 
   // ---- elements to values, and how these will become words
@@ -139,7 +177,7 @@ class ChunkValues {
   }
 
   ARRCOMP_PART void load_lossless() {
-    start(Transform::integer);
+    start(has_indices_ ? Transform::dictionary : Transform::integer);
     Word all;
     dropped_ = context_.rounded;
     if (!load_rounded(all)) {
@@ -150,7 +188,11 @@ class ChunkValues {
     sync();
     if (!keeps_rows) take_samples();
     repeated_ = find_repeated(false);
-    if (context_.element.is_float()) {
+    if constexpr (may_have_dictionary) {
+      const bool is_possible = !has_indices_ && context_.rounded == 0;
+      index_bits_ = is_possible ? bits_of_indices<T>(samples(), context_.fast) : 0;
+    }
+    if (context_.element.is_float() && !has_indices_) {
       exponent_shift_ = choose_exponent<T::width>(head_, samples(), or_all(all), context_.element);
       if (exponent_shift_ >= 0) return;
       head_.difference = true;
@@ -202,6 +244,7 @@ class ChunkValues {
     return count_ / (rows_per_tile * lanes_per_row) * rows_per_tile;
   }
 
+  static constexpr bool may_have_dictionary = T::width >= least_width_of_dictionary;
   static constexpr bool has_unsorted_tiles = splits_words<Word> && T::width >= 16;
 
   const EncodeContext<T>& context_;
@@ -212,7 +255,9 @@ class ChunkValues {
   const typename T::storage* next_;
   int count_, rows_;
   bool leaves_out_;  // elements that are missing: these are the others
-  int repeated_;     // the place of an element that may be worth leaving out, with all equal ones; or -1
+  bool has_indices_;  // of a dictionary, in place of elements
+  int repeated_;      // the place of an element that may be worth leaving out, with all equal ones; or -1
+  int index_bits_;    // of an index, where elements may be few different ones, else 0
   ChunkHead head_;
   int exponent_shift_;  // low bits of the words of exponents, which their symbols leave
   int dropped_;         // bits of the mantissa that are rounded off

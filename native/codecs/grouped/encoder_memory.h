@@ -1,6 +1,7 @@
 // The memory that encoding a group needs, one for each thread or warp. No constructor: it is plain memory on every
 // device.
 #pragma once
+#include "codecs/grouped/dictionary_memory.h"
 #include "codecs/grouped/missing_head.h"
 #include "codecs/grouped/rans_tables.h"
 #include "stream/plan.h"
@@ -12,7 +13,7 @@ constexpr uint32_t encoder_overrun = 4 * lanes_per_row;  // vector stores may pa
 // Of a chunk that leaves out its missing elements.
 template <class Scalar>
 struct MissingMemory {
-  Scalar elements[chunk_size + encoder_overrun];  // those that stay
+  Scalar elements[chunk_size + encoder_overrun];  // those that stay, or indices
   uint32_t marks[chunk_size + encoder_overrun];
   uint32_t masks[rows_per_chunk];
   uint32_t upper[2 * rows_per_chunk + lanes_per_row];  // parts of marks, in unary
@@ -47,6 +48,7 @@ struct EncoderMemory {
   uint8_t widths[tiles_per_chunk];
   uint8_t tables[tiles_per_chunk];  // where each tile has its own
   MissingMemory<Scalar> missing;
+  DictionaryMemory<Scalar> dictionary;
   alignas(16) uint16_t words[max_words];     // of the group, in the order of encoding
   alignas(16) uint8_t side[max_side_bytes];  // of the group, last chunk first
 };

@@ -1,6 +1,7 @@
 // Decodes groups of chunks of all modes, several at a time where an instruction set hides latency that way. FORMAT.md,
 // sections 3 and 4.
 #pragma once
+#include "codecs/grouped/dictionary.h"
 #include "codecs/grouped/group_reader.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -67,7 +68,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     } else {
       decode_unmasked();
     }
-    this->finish_chunk();
+    finish();
     if (misses) spread();
   }
 
@@ -77,7 +78,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   // All that is left of it.
   ARRCOMP_METHOD void finish_rows(int first) {
     if (first < chunk_.rows) decode_unmasked(first);
-    this->finish_chunk();
+    finish();
   }
 
   // Before the tile that begins with this coded row is decoded.
@@ -124,6 +125,21 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   using Reader::shift_left;
 
   ARRCOMP_METHOD static int rows_left(int rows, int row, int most) { return rows - row < most ? rows - row : most; }
+
+  // Behind the chunk's last row.
+  ARRCOMP_METHOD void finish() {
+    if constexpr (T::width >= least_width_of_dictionary)
+      if (has_indices()) look_up_elements();
+    this->finish_chunk();
+  }
+
+  ARRCOMP_METHOD bool has_indices() const { return chunk_.header.transform == Transform::dictionary; }
+
+  ARRCOMP_APART void look_up_elements() {
+    auto* const elements =
+        const_cast<typename T::storage*>(element_pointer<T>(in_device_memory(layout_.array), this->chunk_first()));
+    failed_ = failed_ || !look_up<T>(chunk_.dictionary, elements, chunk_.count);
+  }
 
   // ---- missing elements ----
 
@@ -299,7 +315,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   }
 
   ARRCOMP_METHOD bool is_streaming() const {
-    return can_stream && layout_.context.streaming && !chunk_.header.has_missing;
+    return can_stream && layout_.context.streaming && !chunk_.header.has_missing && !has_indices();
   }
 
   template <class Bits>

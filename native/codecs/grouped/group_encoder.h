@@ -14,6 +14,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side = ChunkSide<T, chunk_limit>;
   using Side::chunks_, Side::has_states_, Side::side_;
   using Side::context_, Side::memory_, Side::words_;
+  using Side::has_dictionary_, Side::index_bits_, Side::count_, Side::may_have_dictionary;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
   using Side::rows_of_tile, Side::has_dry_rows;
   using typename Side::Memory, typename Side::Word;
@@ -43,7 +44,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if constexpr (keeps_rows) side_begin_ = side == nullptr ? memory_.side : side;
     side_ = side_begin();
     coded_ = memory_.words;
-    has_states_ = false;
+    has_states_ = has_dictionary_ = false;
+    if constexpr (may_have_dictionary) this->forget_dictionary();
     group_first_ = first;
     group_count_ = uniform(count);
     stride_ = stride;
@@ -152,12 +154,15 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     coded_before_ = coded_;
     states_before_ = states_;
     had_states_ = has_states_;
+    had_dictionary_ = has_dictionary_;
     rows_left_ = 0;
     gave_up_ = false;
     this->leave_nothing_out();
     limit_ = raw_bytes();
     if (attempt_ == Attempt::raw) return this->write_raw();
-    choose_values();
+    choose_present();
+    if constexpr (may_have_dictionary)
+      if (attempt_ == Attempt::lossless && !gave_up_ && (index_bits_ > 0 || has_dictionary_)) choose_dictionary();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     if (head_.coder == Coder::entropy) {
@@ -183,7 +188,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
 
   // Makes words of all elements, or of those that are left where equal ones are left out: what stands for no value, or
   // where too many are exceptions, or where it takes fewer bits.
-  ARRCOMP_PART void choose_values() {
+  ARRCOMP_PART void choose_present() {
     bool is_settled = this->leave_out_fill();
     uint32_t bits_of_all = 0;
     for (;;) {
@@ -199,6 +204,23 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
         is_settled = true;
       }
     }
+  }
+
+  // Indices of a dictionary instead, where these and the dictionary take fewer bits.
+  ARRCOMP_PART void choose_dictionary() {
+    const int bits = index_bits_ > 0 ? index_bits_ : bit_length(static_cast<uint32_t>(memory_.dictionary.entries));
+    const auto index_bits = static_cast<uint32_t>(count_ * bits);
+    if (memory_.dictionary.is_hopeless || bits_ <= index_bits + least_bits) return;
+    const DictionaryFound found = this->find_own_dictionary(group_first_, (bits_ - index_bits) / T::width);
+    if (found == DictionaryFound::none) return;
+    if (found == DictionaryFound::other) has_dictionary_ = had_dictionary_ = false;
+    const uint32_t bits_of_elements = bits_;
+    this->use_indices();
+    make_values();
+    if (!has_dictionary_) bits_ += static_cast<uint32_t>(memory_.dictionary.entries * T::width);
+    if (!gave_up_ && bits_ < bits_of_elements) return;
+    this->use_elements();
+    make_values();
   }
 
   ARRCOMP_METHOD bool leave_out_repeated() {
@@ -234,6 +256,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     coded_ = coded_before_;
     states_ = states_before_;
     has_states_ = had_states_;
+    has_dictionary_ = had_dictionary_;
     attempt_ = attempt_ == Attempt::quantized ? Attempt::lossless : Attempt::raw;
     return false;
   }
@@ -320,7 +343,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   uint8_t* side_before_;
   uint16_t* coded_before_;
   U32 states_before_;
-  bool had_states_;
+  bool had_states_, had_dictionary_;
   bool gave_up_;  // before anything was written
 };
 

@@ -118,11 +118,13 @@ class GroupReader {
     const uint8_t* in = in_device_memory(layout_.begin);
     int last_entropy = -1;
     bool is_regular = true;
+    DictionaryEntries dictionary{nullptr, 0};
     for (uint32_t c = chunks(); c-- > 0;) {
       Chunk chunk;
-      if (!read_chunk(chunk, in, c, last_entropy < 0)) return false;
+      if (!read_chunk(chunk, in, c, last_entropy < 0, dictionary)) return false;
       const bool entropy = chunk.header.coder == Coder::entropy;
       if (chunk.header.mask != MaskKind::none || chunk.header.has_missing ||
+          chunk.header.transform == Transform::dictionary ||
           (entropy && chunk.header.shift >= T::word_bits) || chunk.header.has_tables_of_tiles())
         is_regular = false;
       if (entropy && last_entropy < 0) last_entropy = static_cast<int>(c);
@@ -137,11 +139,12 @@ class GroupReader {
     return true;
   }
 
-  ARRCOMP_PART bool read_chunk(Chunk& chunk, const uint8_t*& in, uint32_t index, bool is_last_entropy) const {
+  ARRCOMP_PART bool read_chunk(Chunk& chunk, const uint8_t*& in, uint32_t index, bool is_last_entropy,
+                               DictionaryEntries& dictionary) const {
     const uint32_t left = layout_.count - index * chunk_size;
     const DecodeContext& context = layout_.context;
     return chunk.read(in, in_device_memory(layout_.end), context.element, context.bound > 0,
-                      static_cast<int>(left < chunk_size ? left : chunk_size), is_last_entropy);
+                      static_cast<int>(left < chunk_size ? left : chunk_size), is_last_entropy, dictionary);
   }
 
   ARRCOMP_PART bool find_words() {

@@ -8,13 +8,6 @@ namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE Mask first_lanes(int n) { return mask(low_mask(n)); }
 
-// The value of the first of these lanes; 0 if there are none.
-template <class Word>
-ARRCOMP_INLINE typename Word::scalar value_of_first(Word x, Mask lanes) {
-  const uint32_t own = bits(lanes);
-  return or_all(select(mask(own & (0u - own)), x, splat<Word>(0)));
-}
-
 // The elements of a unit of difference_units(outer, inner): a column of the slices of a block.
 struct Column {
   uint64_t block, begin, width;

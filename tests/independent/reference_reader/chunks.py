@@ -12,11 +12,12 @@ from .missing import Missing, read_masked, read_missing
 from .rows import LANES, lane_bits, unpack
 from .source import U64, Source, need
 
-TRANSFORMS = ("quantized", "integer", "exponent")
+TRANSFORMS = ("quantized", "integer", "exponent", "dictionary")
 CODERS = ("none", "packed", "entropy")
 MASKS = ("none", "blocks", "values", "marks")
 TILE = 8
 MOST_TABLES, TABLES_OF_TILES = 192, 255
+MOST_ENTRIES = 4096
 
 
 @dataclass
@@ -24,7 +25,7 @@ class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
     `tables` are those of tiles, where these have own ones. The last `dry_rows` of the coded rows are dry (section 4.2).
-    `escapes` and `long_escapes` count what the entropy coder met.
+    `entries` are those of the dictionary, which is the chunk's own or that of a chunk behind. `escapes` and `long_escapes` count what the entropy coder met.
     """
 
     dtype: Dtype
@@ -49,6 +50,8 @@ class Chunk:
     positions: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     values: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     missing: Missing | None = None
+    entries: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    own_entries: bool = False
 
     @property
     def rows(self) -> int:
@@ -70,8 +73,12 @@ class Chunk:
         return -(-len(self.places) // LANES)
 
 
-def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: bool) -> Chunk:
-    """Take the side data of a chunk of m elements; `last_coded`: no chunk after it in its group is entropy coded."""
+def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: bool, entries: U64) -> Chunk:
+    """Take the side data of a chunk of m elements.
+
+    `last_coded`: no chunk after it in its group is entropy coded. `entries`: the dictionary of the next chunk of its group
+    that has one.
+    """
     chunk = Chunk(dtype, m)
     has_base, exceptions, misses = read_modes(source, chunk, bound)
     if has_base:
@@ -79,6 +86,8 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
     if misses:
         chunk.missing = read_missing(source, dtype, m)
         chunk.m = chunk.missing.present
+    if chunk.transform == "dictionary":
+        read_dictionary(source, chunk, entries)
     count = source.number(4) if exceptions else 0
     need(not exceptions or 1 <= count <= 256, "number of exceptions")
     chunk.places = read_mask(source, chunk)
@@ -102,7 +111,7 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
     """Take the first four bytes; returns whether there is a base, are exceptions, and are missing elements."""
     mode, shift, chunk.table, drop = source.take(4)
     choices = mode & 3, mode >> 2 & 3, mode >> 4 & 3
-    need(3 not in choices[:2], "mode")
+    need(choices[1] != 3, "mode")
     chunk.transform, chunk.coder, chunk.mask = TRANSFORMS[choices[0]], CODERS[choices[1]], MASKS[choices[2]]
     chunk.predictor, chunk.plain = bool(mode >> 6 & 1), bool(mode >> 7)
     chunk.shift, low = shift & 127, drop & 63
@@ -112,12 +121,23 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
         need(low <= 56, "dry rows")
         chunk.dry_rows = max(low, 4 * low - 96)
     need(chunk.transform != "quantized" or (chunk.dtype.quantizable and bound > 0), "a quantized chunk without a bound")
+    need(chunk.transform != "dictionary" or chunk.dtype.bits >= 16, "dictionary of elements that are too short")
     need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
     need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
     need(chunk.shift <= chunk.dtype.word, "shift")
     need(chunk.table < MOST_TABLES or (chunk.table == TABLES_OF_TILES and chunk.coder == "entropy"), "table")
     need(chunk.drop <= chunk.dtype.mantissa, "drop")
     return bool(shift >> 7), bool(drop >> 6 & 1), bool(drop >> 7)
+
+
+def read_dictionary(source: Source, chunk: Chunk, shared: U64) -> None:
+    """Section 3.6."""
+    count = source.number(4)
+    need(count <= MOST_ENTRIES, "number of entries")
+    chunk.own_entries = count > 0
+    chunk.entries = source.words(chunk.dtype.bits // 8, count) if count else shared
+    source.align(4)
+    need(len(chunk.entries) > 0, "a dictionary of another chunk, which has none")
 
 
 def read_mask(source: Source, chunk: Chunk) -> NDArray[np.intp]:

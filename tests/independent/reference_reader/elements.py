@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .chunks import Chunk
 from .dtypes import Dtype
 from .rows import low_bits
-from .source import U64
+from .source import U64, need
 
 Floats = NDArray[Any]
 
@@ -74,13 +74,15 @@ def elements_of(chunk: Chunk, symbols: U64, bound: float) -> U64:
         out = from_exponents(chunk, words)
     else:
         q = differences_undone(chunk, words)
-        out = from_integers(chunk, q) if chunk.transform == "integer" else from_quantized(chunk.dtype, q, bound)
+        of_transform = {"integer": from_integers, "dictionary": from_indices}
+        own = of_transform.get(chunk.transform)
+        out = own(chunk, q) if own else from_quantized(chunk.dtype, q, bound)
     out[chunk.positions] = chunk.values
     return out
 
 
 def differences_undone(chunk: Chunk, u: U64) -> U64:
-    """Values q of transforms 0 and 1, modulo 2^64."""
+    """Values q of transforms 0, 1 and 3, modulo 2^64."""
     d = u if chunk.plain else u >> np.uint64(1) ^ (np.uint64(0) - (u & np.uint64(1)))
     return np.uint64(chunk.base or 0) + (np.cumsum(d, dtype=np.uint64) if chunk.predictor else d)
 
@@ -90,6 +92,13 @@ def from_integers(chunk: Chunk, q: U64) -> U64:
     dtype = chunk.dtype
     q = q & low_bits(dtype.bits)
     return ordered(q, dtype.bits) if dtype.exponent and chunk.predictor else q
+
+
+def from_indices(chunk: Chunk, q: U64) -> U64:
+    """Transform 3."""
+    index = q & low_bits(chunk.dtype.bits)
+    need(bool((index < len(chunk.entries)).all()), "index")
+    return chunk.entries[index.astype(np.intp)]
 
 
 def from_quantized(dtype: Dtype, q: U64, bound: float) -> U64:

@@ -84,9 +84,11 @@ def read_group(source: Source, dtype: Dtype, sizes: list[int], bound: float) -> 
     """The group's chunks, of `sizes` elements, with their elements' bits (section 3.1)."""
     chunks: list[Chunk] = []
     coded = False
+    entries = np.zeros(0, np.uint64)
     for m in reversed(sizes):
-        chunks.insert(0, read_chunk(source, dtype, m, bound, last_coded=not coded))
+        chunks.insert(0, read_chunk(source, dtype, m, bound, not coded, entries))
         coded |= chunks[0].coder == "entropy"
+        entries = chunks[0].entries if chunks[0].own_entries else entries
     none = np.zeros((0, LANES), np.uint64)
     if not coded:
         return [(chunk, spread(chunk.missing, elements_of(chunk, none, bound))) for chunk in chunks]

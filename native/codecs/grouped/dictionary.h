@@ -1,0 +1,309 @@
+// Chunks of few different elements: these are listed in their order, as a dictionary, and each element becomes its index
+// there. FORMAT.md, section 3.6.
+#pragma once
+#include "codecs/grouped/choices.h"
+#include "codecs/grouped/dictionary_entries.h"
+#include "codecs/grouped/dictionary_memory.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// ---- indices to elements
+
+// Replaces the `count` indices at `elements` by their entries; false where one is none.
+template <class T>
+ARRCOMP_CALLED bool look_up(DictionaryEntries dictionary, typename T::storage* elements, int count) {
+  using Word = typename T::Word;
+  const auto* const entries = reinterpret_cast<const typename T::storage*>(in_device_memory(dictionary.begin));
+  const auto entry_count = static_cast<uint32_t>(dictionary.count);
+  Mask valid = mask(~0u);
+  sync();  // the indices are written
+  for (int first = 0; first < count; first += lanes_per_row) {
+    const int n = count - first < lanes_per_row ? count - first : lanes_per_row;
+    const Word index = load_row(elements + first, n);
+    valid = valid & lt(index, splat<Word>(entry_count));
+    store_row(elements + first, gather_elements<Word>(entries, min(lowest(index), splat<U32>(entry_count - 1))), n);
+  }
+  sync();
+  return !any(~valid);
+}
+
+// ---- elements to indices
+
+// Whether more than half of the values occur but once in the sample, as one of its rows tells: few may repeat often.
+template <class Word>
+ARRCOMP_PART bool are_single(const SampledValues<Word>& sample) {
+  const auto* const row = sample.rows + sample.count / 2 * sample.distance;
+  int single = 0;
+  for (int lane = 0; lane < lanes_per_row; ++lane) {
+    const Word x = splat<Word>(row[lane]);
+    U32 found = splat<U32>(0);
+    for (int s = 0; s < sample.count; ++s) found = found + select(eq(sample.at(s), x), splat<U32>(1), splat<U32>(0));
+    if (sum(found) == 1) ++single;
+  }
+  return 2 * single > lanes_per_row;
+}
+
+// How many bits an index takes if the sample's values are as few as they seem to be, or 0 where they are not few: about
+// their collision entropy (A. Renyi, On measures of entropy and information, 1961). Zeros do not count.
+template <class T>
+ARRCOMP_PART int bits_of_indices(const SampledValues<typename T::Word>& sample, bool fast) {
+  using Word = typename T::Word;
+  // The first distance suits elements of three kinds, in turn. Short ones may be alike by chance.
+  constexpr int most_bits = 10, first_distance = 3, most_distance = 8;
+  constexpr uint32_t least_alike = std::is_same_v<T, BFloat16> ? 4 : 1;
+  const Word zero = splat<Word>(0);
+  const auto count_alike = [&](int distance, int step) ARRCOMP_LAMBDA {
+    U32 alike = splat<U32>(0);
+    for (int s = distance; s < sample.count; s += step) {
+      const Word x = sample.at(s);
+      alike = alike + select(eq(x, sample.at(s - distance)) & ne(x, zero), splat<U32>(1), splat<U32>(0));
+    }
+    return sum(alike);
+  };
+  if (count_alike(first_distance, fast || T::width == 16 ? 2 : 1) < least_alike) return 0;
+  uint32_t alike = 0, pairs = 0;
+  for (int distance = 1; distance <= most_distance && distance < sample.count; ++distance) {
+    alike += count_alike(distance, 1);
+    pairs += static_cast<uint32_t>(sample.count - distance);
+  }
+  const int bits = bit_length(pairs * lanes_per_row / alike);
+  return bits <= most_bits && !are_single(sample) ? bits : 0;
+}
+
+template <class T>
+class Dictionary {
+  using Word = typename T::Word;
+  using Scalar = typename Word::scalar;
+  using Memory = DictionaryMemory<Scalar>;
+
+ public:
+  ARRCOMP_METHOD Dictionary(Memory& memory, const Element& element)
+      : memory_(memory),
+        order_(element.is_float(), T::width),
+        first_key_(element.is_float() || element.is_signed ? Scalar{1} << (T::width - 1) : 0),
+        entries_(memory.entries),
+        rows_(rows_of(entries_)) {}
+
+  ARRCOMP_METHOD int entries() const { return entries_; }
+
+  // Whether all of these are entries.
+  ARRCOMP_PART bool has(const DictionaryElements& elements) const {
+    return each_row(elements, [&](int, Word key) ARRCOMP_LAMBDA {
+      Mask found;
+      find(key, found);
+      return !any(~found);
+    });
+  }
+
+  ARRCOMP_PART void clear() {
+    sync();  // what was there before has been read
+    for (int i = 0; i < Memory::most_places; i += lanes_per_row) store(keys() + i, splat<Word>(~Scalar{0}));
+    if (leader()) memory_.keys[0] = 0;
+    entries_ = 0;
+    sync();
+    make_tree();
+  }
+
+  // Adds those that are none yet; false where there are more than `most` then.
+  ARRCOMP_PART bool add(const DictionaryElements& elements, int most) {
+    return each_row(elements, [&](int, Word key) ARRCOMP_LAMBDA {
+      Mask found;
+      find(key, found);
+      Mask absent = ~found;
+      if (!any(absent)) return true;
+      do {
+        if (entries_ >= most) return false;
+        const Scalar next = value_of_first(key, absent);
+        insert(next);
+        absent = absent & ne(key, splat<Word>(next));
+      } while (any(absent));
+      make_tree();
+      return true;
+    });
+  }
+
+  // In memory, if this is one.
+  ARRCOMP_METHOD void keep(bool is_one, bool is_of_group) const {
+    if (leader()) {
+      memory_.entries = is_one ? entries_ : 0;
+      memory_.is_of_group = is_of_group;
+      memory_.is_hopeless = !is_one;
+    }
+    sync();
+  }
+
+  // Writes the indices of elements, which may stand there themselves.
+  ARRCOMP_PART void index(const DictionaryElements& elements, typename T::storage* out) const {
+    each_row(elements, [&](int row, Word key) ARRCOMP_LAMBDA {
+      Mask found;
+      Word index;
+      widen_to(find(key, found), index);
+      sync();
+      store(out + row * lanes_per_row, index);
+      return true;
+    });
+    sync();
+  }
+
+  // Elements of indices again.
+  ARRCOMP_PART void undo(typename T::storage* indices, int count) const {
+    for (int i = 0; i < count; i += lanes_per_row)
+      store(indices + i, bits_of_key(gather_elements<Word>(keys(), lowest(load(indices + i)))));
+    sync();
+  }
+
+  ARRCOMP_PART void write(typename T::storage* out) const {
+    for (int i = 0; i < entries_; i += lanes_per_row)
+      store_row(out + i, bits_of_key(load(keys() + i)), lanes_of_row(entries_, i / lanes_per_row));
+  }
+
+ private:
+  // Elements' bits as unsigned numbers in their order, and back.
+  ARRCOMP_METHOD Word key_of(Word bits) const { return order_.order(bits) ^ splat<Word>(first_key_); }
+  ARRCOMP_METHOD Word bits_of_key(Word key) const { return order_.order(key ^ splat<Word>(first_key_)); }
+
+  ARRCOMP_METHOD Scalar* keys() const { return memory_.keys + 1; }
+
+  // Calls visit(row, keys) until it is false. Lanes beyond the last element repeat it.
+  template <class Visit>
+  ARRCOMP_METHOD bool each_row(const DictionaryElements& elements, Visit visit) const {
+    for (int r = 0; r * lanes_per_row < elements.count; ++r) {
+      const uint64_t first = elements.first + static_cast<uint64_t>(r * lanes_per_row);
+      if (!visit(r, key_of(load_elements<T>(elements.array, first, lanes_of_row(elements.count, r))))) return false;
+    }
+    return true;
+  }
+
+  // ---- the search tree: node i has the children 2i and 2i + 1, and rows begin at powers of two
+
+  ARRCOMP_METHOD static int rows_of(int entries) { return bit_length(static_cast<uint32_t>(entries)); }
+
+  // Key number i in order stands behind all that are smaller; 2^rows - 1 keys are in the tree, more than there are.
+  ARRCOMP_PART void make_tree() {
+    rows_ = rows_of(entries_);
+    sync();  // what was there before has been read
+    for (int row = 0; row < rows_; ++row) {
+      const int nodes = 1 << row;
+      for (int i = 0; i < nodes; i += lanes_per_row) {
+        const U32 node = min(lane_numbers() + splat<U32>(static_cast<uint32_t>(i)), splat<U32>(nodes - 1u));
+        const U32 place = (node + node + splat<U32>(1)) << (rows_ - 1 - row);
+        const Word key = gather_elements<Word>(keys(), place - splat<U32>(1));
+        const int n = lanes_of_row(nodes, i / lanes_per_row);
+        store_row(memory_.tree[0] + nodes + i, lowest(key), n);
+        if constexpr (T::width == 64) store_row(memory_.tree[1] + nodes + i, hi(key), n);
+      }
+    }
+    sync();
+  }
+
+  template <int row>
+  ARRCOMP_METHOD static U32 half_of_node(const uint32_t* tree, U32 node) {
+    constexpr int nodes = 1 << row, size = nodes < 16 ? 16 : nodes;
+    if constexpr (nodes > 256) return gather(tree, node);
+    else return lookup<size>(tree + (nodes < 16 ? 0 : nodes), node);
+  }
+
+  template <int row>
+  ARRCOMP_METHOD Word key_of_node(U32 node) const {
+    const U32 lower = half_of_node<row>(memory_.tree[0], node);
+    if constexpr (T::width == 64) return join(lower, half_of_node<row>(memory_.tree[1], node));
+    else return lower;
+  }
+
+  template <int row>
+  ARRCOMP_METHOD void descend(Word key, U32& node, Mask& found) const {
+    if constexpr (row < Memory::most_rows) {
+      if (row >= rows_) return;
+      const Word own = key_of_node<row>(node);
+      found = found | eq(own, key);
+      node = node + node + select(lt(own, key), splat<U32>(1), splat<U32>(0));
+      descend<row + 1>(key, node, found);
+    }
+  }
+
+  // The place of the first key that is not smaller, and whether it is this one.
+  ARRCOMP_METHOD U32 find(Word key, Mask& found) const {
+    U32 node = splat<U32>(1);
+    found = mask(0);
+    descend<0>(key, node, found);
+    const U32 place = node - splat<U32>(1u << rows_);
+    found = found & lt(place, splat<U32>(static_cast<uint32_t>(entries_)));
+    return place;
+  }
+
+  // Each larger key moves up by a place. The tree stays as it is.
+  ARRCOMP_METHOD void insert(Scalar key) {
+    const Word own = splat<Word>(key);
+    for (int i = entries_ / lanes_per_row * lanes_per_row; i >= 0; i -= lanes_per_row) {
+      const Word larger = load(keys() + i), before = load(keys() + i - 1);
+      sync();
+      store(keys() + i, min(larger, max(before, own)));
+    }
+    sync();
+    ++entries_;
+  }
+
+  Memory& memory_;
+  FloatOrder<Word> order_;
+  Scalar first_key_;
+  int entries_, rows_;
+};
+
+enum class DictionaryFound : uint8_t { none, same, other };
+
+// Makes a dictionary of a chunk's elements, and of others of its group, which may be as few, unless the one in memory has
+// all of the chunk's. It has no more entries than pay.
+template <class T>
+ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
+                                               DictionaryElements chunk, DictionaryElements others,
+                                               uint32_t entries_that_pay) {
+  constexpr auto most_in_memory = static_cast<uint32_t>(DictionaryMemory<typename T::Word::scalar>::most);
+  const auto most = static_cast<int>(entries_that_pay < most_in_memory ? entries_that_pay : most_in_memory);
+  Dictionary<T> dictionary(*memory, element);
+  if (dictionary.entries() > 0 && (memory->is_of_group || dictionary.has(chunk))) return DictionaryFound::same;
+  dictionary.clear();
+  const bool is_one = dictionary.add(chunk, most);
+  bool is_of_group = false;
+  if (is_one) {
+    const int twice = 2 * dictionary.entries();
+    is_of_group = dictionary.add(others, twice < most ? twice : most);
+    if (!is_of_group) {
+      dictionary.clear();
+      dictionary.add(chunk, most);
+    }
+  }
+  dictionary.keep(is_one, is_of_group);
+  return is_one ? DictionaryFound::other : DictionaryFound::none;
+}
+
+// Writes the indices of a chunk's elements, which may stand there themselves.
+template <class T>
+ARRCOMP_CALLED void index_elements(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
+                                   DictionaryElements chunk, typename T::storage* out) {
+  if (leader()) memory->chunk = chunk;
+  Dictionary<T>(*memory, element).index(chunk, out);
+}
+
+// Makes them elements again.
+template <class T>
+ARRCOMP_CALLED void undo_indices(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
+                                 typename T::storage* indices) {
+  Dictionary<T>(*memory, element).undo(indices, memory->chunk.count);
+}
+
+// Writes how many entries a chunk's dictionary has, and these; returns what is behind them. Without `own` they are those
+// of the chunk after it.
+template <class T>
+ARRCOMP_CALLED uint8_t* write_dictionary(uint8_t* out, DictionaryMemory<typename T::Word::scalar>* memory,
+                                         Element element, bool own) {
+  const int entries = own ? memory->entries : 0;
+  out = write_number(out, static_cast<uint32_t>(entries));
+  if (entries == 0) return out;
+  uint8_t* const end = out + DictionaryEntries::bytes(entries, T::width);
+  write_number(end - 4, uint32_t{0});
+  sync();
+  Dictionary<T>(*memory, element).write(reinterpret_cast<typename T::storage*>(out));
+  return end;
+}
+
+}  // namespace arrcomp::ARRCOMP_ISA
