@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 CHUNK, ROWS, TABLES = 4096, 128, 192
 _BITS = {10: 16, 11: 16, 12: 32, 13: 64}  # of an element, by the dtype's id: floats
-_TRANSFORMS = ("quantized", "integer", "exponent")
+_TRANSFORMS = ("quantized", "integer", "exponent", "dictionary")
 _CODERS = ("none", "packed", "entropy")
 _MASKS = ("none", "blocks", "values", "marks")
 
@@ -82,7 +82,8 @@ def _named(data: Array, starts: Array, head: Array, bits: int) -> Iterator[tuple
     yield "missing elements", misses
     after = starts + 4 + np.where(based, 8 if bits == 64 else 4, 0)
     present, missing_bytes = _missing(data, after, misses, bits)
-    after = after + missing_bytes + np.where(drop & 64 != 0, 4, 0)
+    after = after + missing_bytes
+    after = after + _dictionary_bytes(data, after, transform == 3, bits) + np.where(drop & 64 != 0, 4, 0)
     carrying = entropy & (shift & 127 >= 2) & (_coded_rows(data, after, mask, -(-present // 32)) % 8 == 0)
     yield "carrying states", carrying
     dry = (transform != 2) & (drop & 63 != 0)
@@ -113,8 +114,15 @@ def _missing(data: Array, after: Array, misses: Array, bits: int) -> tuple[Array
     return present, taken
 
 
+def _dictionary_bytes(data: Array, after: Array, chosen: Array, bits: int) -> Array:
+    """The bytes of each chunk's dictionary (section 3.6)."""
+    taken = np.zeros(len(chosen), np.int64)
+    taken[chosen] = 4 + -(-_fields(data, after, chosen) * bits // 32) * 4
+    return taken
+
+
 def _fields(data: Array, after: Array, chosen: Array) -> Array:
-    """The first four bytes of marks, as a number."""
+    """The first four bytes of marks or of a dictionary, as a number."""
     return _at(data, after, chosen, 4).copy().view("<u4").ravel().astype(np.int64)
 
 

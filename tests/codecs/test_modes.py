@@ -22,6 +22,7 @@ EVERY_CHOICE = {
     *("quantized none", "quantized packed", "quantized entropy"),
     *("integer none", "integer packed", "integer entropy"),
     *("exponent packed", "exponent entropy", "signs", "no signs"),
+    *("dictionary packed", "dictionary entropy", "own entries", "entries of another"),
     *("mask none", "mask blocks", "mask values", "mask marks"),
     *("predictor", "no predictor", "plain map", "zigzag map"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
@@ -42,6 +43,8 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
         yield "no base" if chunk.base is None else "base of integers"
     if chunk.transform == "exponent":
         yield "no signs" if chunk.plain else "signs"
+    if chunk.transform == "dictionary":
+        yield "own entries" if chunk.own_entries else "entries of another"
     if chunk.coder == "entropy":
         yield "shift" if chunk.shift else "no shift"
         yield "tables of tiles" if chunk.tables else "one table"
@@ -98,6 +101,9 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
     yield from ((array, Lossless()) for array in _integers(rng, n))
     yield weights.astype(checks.numpy_dtype("bfloat16")).astype(np.float32), Lossless()
     yield from ((array, ErrorBounded(abs=1e-3)) for array in _gaps(rng, weights))
+    for speed in ("default", "fast"):
+        yield weights[rng.integers(0, 30, n)], Lossless(speed=speed)
+    yield np.where(np.arange(1 << 18) < 8192, weights[rng.integers(0, 9, 1 << 18)], 0), Lossless()
 
 
 def _gaps(rng: np.random.Generator, values: Array) -> Iterator[Array]:

@@ -421,7 +421,7 @@ def test_newer_minor_versions_are_tried() -> None:
 
 def test_faults_that_are_found_late_name_the_payload() -> None:
     payload = payload_of(PACKED)
-    payload[24] |= 3  # a transform that there is none of
+    payload[24] |= 12  # a coder that there is none of
     with pytest.raises(arrcomp.CorruptStreamError, match=r"^payload: expected one of .*, got other bytes"):
         checks.array_of(forged(PACKED, payload=bytes(payload)))
 

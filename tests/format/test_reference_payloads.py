@@ -384,7 +384,7 @@ def test_late_faults_are_found_before_or_after_the_reference_but_never_pass() ->
     small = SMALL["referenced, all"]()
     start, end = checks.payload_span(small)
     body = bytearray(small[:end])
-    body[start + HEADER.size + 24] |= 3  # a transform that there is none of
+    body[start + HEADER.size + 24] |= 12  # a coder that there is none of
     with pytest.raises(CorruptStreamError):
         decoded(checks.seal(body))
     with pytest.raises((CorruptStreamError, WrongReferenceError)):

@@ -134,6 +134,21 @@ def _long_tail() -> NDArray[np.int32]:
     return values
 
 
+def any_of(elements: Array, count: int, seed: int) -> Array:
+    """Any of few elements, anywhere."""
+    return elements[(random_words(count, seed) % np.uint64(len(elements))).astype(np.intp)]
+
+
+def _few_elements() -> NDArray[np.float32]:
+    """A group of two chunks that share a dictionary, and one of which each has its own."""
+    values = np.zeros((1 << 18) + 4096 + 77, np.float32)
+    kinds = random_words(120, 97).astype(np.uint32).view(np.float32)
+    values[196608:204800] = any_of(kinds[:30], 8192, 98)
+    values[212992:217088] = any_of(kinds[30:40], 4096, 99)
+    values[217088:221184] = any_of(kinds[40:], 4096, 100)
+    return values
+
+
 def _groups_of_two() -> NDArray[np.int8]:
     values = np.zeros((1 << 18) + 4096 + 77, np.int8)
     values[200000:209000] = bell_integers(9000, 14) >> 13
@@ -263,6 +278,19 @@ GOLDEN: dict[str, Golden] = {
     ),
     "lossless_int16_smooth": Golden(lambda: (smooth_integers(7000) >> 4).astype(np.int16), arrcomp.Lossless()),
     "lossless_int32_long_tail": Golden(_long_tail, arrcomp.Lossless()),
+    "lossless_float32_dictionaries": Golden(_few_elements, arrcomp.Lossless()),
+    "lossless_float64_dictionary_nan": Golden(
+        lambda: np.where(
+            np.isnan(_missing(np.nan, 2, 300)), np.nan, any_of(random_words(90, 91).view(np.float64), 9000, 92)
+        ),
+        arrcomp.Lossless(),
+    ),
+    "lossless_int64_dictionary_fast": Golden(
+        lambda: any_of(random_words(11, 93).view(np.int64), 5000, 94), arrcomp.Lossless(speed="fast")
+    ),
+    "lossless_float16_dictionary": Golden(
+        lambda: any_of(random_words(5, 95).astype(np.uint16).view(np.float16), 4500, 96), arrcomp.Lossless()
+    ),
     "lossless_bool_mask": Golden(lambda: random_words(9000, 13) % np.uint64(5) == 0, arrcomp.Lossless()),
     "lossless_int8_groups_of_two": Golden(_groups_of_two, arrcomp.Lossless()),
     "lossless_uint8_empty": Golden(lambda: np.zeros((3, 0, 2), np.uint8), arrcomp.Lossless()),

@@ -70,6 +70,16 @@ def _long_escapes() -> Array:
     return array
 
 
+def _few(dtype: Any, count: int, share: float = 0) -> Array:
+    """Few different elements, of any bits."""
+    rng = np.random.default_rng(5)
+    kinds = np.frombuffer(rng.bytes(count * np.dtype(dtype).itemsize), dtype)
+    array = kinds[rng.integers(0, count, 1500)]
+    if share > 0:
+        array[np.repeat(rng.random(50) < share, 30)] = np.nan
+    return array
+
+
 def _smooth() -> Array:
     return np.cumsum(np.random.default_rng(3).normal(0, 1, 1200))
 
@@ -190,6 +200,9 @@ SMALL: dict[str, Callable[[], bytes]] = {
     ),
     "pointwise": lambda: checks.stream_of(weights(700), ErrorBounded(pointwise=1e-2)),
     "exponents": lambda: checks.stream_of(weights(500).astype(checks.numpy_dtype("bfloat16")), Lossless()),
+    "dictionary": lambda: checks.stream_of(_few(np.float32, 9), Lossless()),
+    "dictionary, float16, missing": lambda: checks.stream_of(_few(np.float16, 33, share=0.3), Lossless()),
+    "dictionary, int64": lambda: checks.stream_of(_few(np.int64, 4), Lossless(speed="fast")),
     "sparse integers": lambda: checks.stream_of(_sparse(np.int16), Lossless()),
     "long escapes": lambda: checks.stream_of(_long_escapes(), Lossless()),
     "tables of tiles": lambda: checks.stream_of(_uneven(), ErrorBounded(abs=1e-3)),

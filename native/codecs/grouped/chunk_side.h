@@ -13,8 +13,9 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
  protected:
   using Choice::context_, Choice::memory_, Choice::words_;
   using Choice::element_bits, Choice::start, Choice::rows_of_tile, Choice::carries;
+  using Choice::has_indices_, Choice::leaves_out_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_,
+      Choice::coded_rows_;
   using Choice::has_states_;
-  using Choice::has_indices_, Choice::leaves_out_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_, Choice::coded_rows_;
   using typename Choice::Word;
 
   using Choice::Choice;

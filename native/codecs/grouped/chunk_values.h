@@ -53,7 +53,12 @@ class ChunkValues {
   using Memory = EncoderMemory<Scalar, chunk_limit>;
 
   ARRCOMP_METHOD ChunkValues(const EncodeContext<T>& context, const void* array, Memory& memory, NearMemory* near)
-      : context_(context), array_(array), memory_(memory), words_(words_in(memory, near)), leaves_out_(false), has_indices_(false) {}
+      : context_(context),
+        array_(array),
+        memory_(memory),
+        words_(words_in(memory, near)),
+        leaves_out_(false),
+        has_indices_(false) {}
 
   // `next` is what is read next.
   ARRCOMP_METHOD void open_chunk(uint64_t first, uint32_t count, uint64_t next) {
@@ -134,8 +139,7 @@ class ChunkValues {
     const void* const array = leaves_out_ ? memory_.missing.array : array_;
     const uint64_t first = leaves_out_ ? memory_.missing.first : first_;
     return find_dictionary<T>(&memory_.dictionary, context_.element, {array_, first_, count_},
-                              {array, group_first, static_cast<int>(first - group_first)},
-                              entries_that_pay);
+                              {array, group_first, static_cast<int>(first - group_first)}, entries_that_pay);
   }
 
   ARRCOMP_METHOD void use_indices() {
@@ -244,7 +248,8 @@ class ChunkValues {
     return count_ / (rows_per_tile * lanes_per_row) * rows_per_tile;
   }
 
-  static constexpr bool may_have_dictionary = T::width >= least_width_of_dictionary;
+  // Not bfloat16: its values are alike by chance.
+  static constexpr bool may_have_dictionary = T::width >= least_width_of_dictionary && !std::is_same_v<T, BFloat16>;
   static constexpr bool has_unsorted_tiles = splits_words<Word> && T::width >= 16;
 
   const EncodeContext<T>& context_;
@@ -254,7 +259,7 @@ class ChunkValues {
   uint64_t first_;
   const typename T::storage* next_;
   int count_, rows_;
-  bool leaves_out_;  // elements that are missing: these are the others
+  bool leaves_out_;   // elements that are missing: these are the others
   bool has_indices_;  // of a dictionary, in place of elements
   int repeated_;      // the place of an element that may be worth leaving out, with all equal ones; or -1
   int index_bits_;    // of an index, where elements may be few different ones, else 0

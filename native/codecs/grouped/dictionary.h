@@ -43,27 +43,39 @@ ARRCOMP_PART bool are_single(const SampledValues<Word>& sample) {
   return 2 * single > lanes_per_row;
 }
 
+// Values that are like the one before, in turn with those like the one three rows before: smooth ones are like their
+// neighbours, those of three kinds in turn (the colours of pixels) are like others of their kind.
+template <class Word, class OneIfAlike>
+ARRCOMP_PART uint32_t count_few_alike(const SampledValues<Word>& sample, int step, OneIfAlike one_if_alike) {
+  constexpr int distance = 3;
+  U32 alike = splat<U32>(0);
+  for (int s = distance; s < sample.count; s += 2 * step) {
+    const Word x = sample.at(s);
+    alike = alike + one_if_alike(x, sample.at(s - distance));
+    if (s + step >= sample.count) break;
+    const Word y = sample.at(s + step);
+    alike = alike + one_if_alike(y, sample.before(s + step, y));
+  }
+  return sum(alike);
+}
+
 // How many bits an index takes if the sample's values are as few as they seem to be, or 0 where they are not few: about
 // their collision entropy (A. Renyi, On measures of entropy and information, 1961). Zeros do not count.
 template <class T>
 ARRCOMP_PART int bits_of_indices(const SampledValues<typename T::Word>& sample, bool fast) {
   using Word = typename T::Word;
-  // The first distance suits elements of three kinds, in turn. Short ones may be alike by chance.
-  constexpr int most_bits = 10, first_distance = 3, most_distance = 8;
-  constexpr uint32_t least_alike = std::is_same_v<T, BFloat16> ? 4 : 1;
+  constexpr int most_bits = 10, most_distance = 8;
   const Word zero = splat<Word>(0);
-  const auto count_alike = [&](int distance, int step) ARRCOMP_LAMBDA {
-    U32 alike = splat<U32>(0);
-    for (int s = distance; s < sample.count; s += step) {
-      const Word x = sample.at(s);
-      alike = alike + select(eq(x, sample.at(s - distance)) & ne(x, zero), splat<U32>(1), splat<U32>(0));
-    }
-    return sum(alike);
+  const auto one_if_alike = [&](Word x, Word other) ARRCOMP_LAMBDA {
+    return select(eq(x, other) & ne(x, zero), splat<U32>(1), splat<U32>(0));
   };
-  if (count_alike(first_distance, fast || T::width == 16 ? 2 : 1) < least_alike) return 0;
-  uint32_t alike = 0, pairs = 0;
+  const int step = fast || T::width == 16 ? 2 : 1;
+  uint32_t alike = count_few_alike(sample, step, one_if_alike), pairs = static_cast<uint32_t>(sample.count / step);
+  if (alike == 0) return 0;
   for (int distance = 1; distance <= most_distance && distance < sample.count; ++distance) {
-    alike += count_alike(distance, 1);
+    U32 own = splat<U32>(0);
+    for (int s = distance; s < sample.count; ++s) own = own + one_if_alike(sample.at(s), sample.at(s - distance));
+    alike += sum(own);
     pairs += static_cast<uint32_t>(sample.count - distance);
   }
   const int bits = bit_length(pairs * lanes_per_row / alike);
@@ -122,12 +134,20 @@ class Dictionary {
     });
   }
 
-  // In memory, if this is one.
-  ARRCOMP_METHOD void keep(bool is_one, bool is_of_group) const {
+  // As that of the chunks before.
+  ARRCOMP_METHOD void keep(bool is_of_group) const {
     if (leader()) {
-      memory_.entries = is_one ? entries_ : 0;
+      memory_.entries = entries_;
       memory_.is_of_group = is_of_group;
-      memory_.is_hopeless = !is_one;
+    }
+    sync();
+  }
+
+  // What a short chunk at the end has too many of, others may not.
+  ARRCOMP_METHOD void give_up(int elements) const {
+    if (leader()) {
+      memory_.entries = 0;
+      memory_.is_hopeless = elements > chunk_size / 2;
     }
     sync();
   }
@@ -199,15 +219,19 @@ class Dictionary {
   template <int row>
   ARRCOMP_METHOD static U32 half_of_node(const uint32_t* tree, U32 node) {
     constexpr int nodes = 1 << row, size = nodes < 16 ? 16 : nodes;
-    if constexpr (nodes > 256) return gather(tree, node);
-    else return lookup<size>(tree + (nodes < 16 ? 0 : nodes), node);
+    if constexpr (nodes > 256)
+      return gather(tree, node);
+    else
+      return lookup<size>(tree + (nodes < 16 ? 0 : nodes), node);
   }
 
   template <int row>
   ARRCOMP_METHOD Word key_of_node(U32 node) const {
     const U32 lower = half_of_node<row>(memory_.tree[0], node);
-    if constexpr (T::width == 64) return join(lower, half_of_node<row>(memory_.tree[1], node));
-    else return lower;
+    if constexpr (T::width == 64)
+      return join(lower, half_of_node<row>(memory_.tree[1], node));
+    else
+      return lower;
   }
 
   template <int row>
@@ -252,7 +276,7 @@ class Dictionary {
 enum class DictionaryFound : uint8_t { none, same, other };
 
 // Makes a dictionary of a chunk's elements, and of others of its group, which may be as few, unless the one in memory has
-// all of the chunk's. It has no more entries than pay.
+// all of the chunk's. It has no more entries than pay: a new one is not looked for where none do.
 template <class T>
 ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
                                                DictionaryElements chunk, DictionaryElements others,
@@ -261,19 +285,20 @@ ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word
   const auto most = static_cast<int>(entries_that_pay < most_in_memory ? entries_that_pay : most_in_memory);
   Dictionary<T> dictionary(*memory, element);
   if (dictionary.entries() > 0 && (memory->is_of_group || dictionary.has(chunk))) return DictionaryFound::same;
+  if (most == 0) return DictionaryFound::none;
   dictionary.clear();
-  const bool is_one = dictionary.add(chunk, most);
-  bool is_of_group = false;
-  if (is_one) {
-    const int twice = 2 * dictionary.entries();
-    is_of_group = dictionary.add(others, twice < most ? twice : most);
-    if (!is_of_group) {
-      dictionary.clear();
-      dictionary.add(chunk, most);
-    }
+  if (!dictionary.add(chunk, most)) {
+    dictionary.give_up(chunk.count);
+    return DictionaryFound::none;
   }
-  dictionary.keep(is_one, is_of_group);
-  return is_one ? DictionaryFound::other : DictionaryFound::none;
+  const int twice = 2 * dictionary.entries();
+  const bool is_of_group = dictionary.add(others, twice < most ? twice : most);
+  if (!is_of_group) {
+    dictionary.clear();
+    dictionary.add(chunk, most);
+  }
+  dictionary.keep(is_of_group);
+  return DictionaryFound::other;
 }
 
 // Writes the indices of a chunk's elements, which may stand there themselves.

@@ -16,12 +16,12 @@ struct DictionaryMemory {
   static constexpr int most_rows = 10, most_places = 1 << most_rows;
   static constexpr int most = most_places - 1;  // entries that a writer gives a dictionary
 
-  Scalar keys[1 + most_places + lanes_per_row];        // 0, the entries' keys in order, then the largest number
-  uint32_t tree[sizeof(Scalar) / 4][most_places];      // a search tree of them, row by row; upper halves apart
-  int entries;                                         // 0: there is no dictionary
-  bool is_of_group;                                    // all of the group's elements are in it
-  bool is_hopeless;                                    // these are too many different ones
-  DictionaryElements chunk;                            // whose indices stand in its place
+  Scalar keys[1 + most_places + lanes_per_row];    // 0, the entries' keys in order, then the largest number
+  uint32_t tree[sizeof(Scalar) / 4][most_places];  // a search tree of them, row by row; upper halves apart
+  int entries;                                     // 0: there is no dictionary
+  bool is_of_group;                                // all of the group's elements are in it
+  bool is_hopeless;                                // these are too many different ones
+  DictionaryElements chunk;                        // whose indices stand in its place
 };
 
 }  // namespace arrcomp

@@ -208,10 +208,10 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
 
   // Indices of a dictionary instead, where these and the dictionary take fewer bits.
   ARRCOMP_PART void choose_dictionary() {
-    const int bits = index_bits_ > 0 ? index_bits_ : bit_length(static_cast<uint32_t>(memory_.dictionary.entries));
-    const auto index_bits = static_cast<uint32_t>(count_ * bits);
+    const auto index_bits = static_cast<uint32_t>(count_ * index_bits_);
     if (memory_.dictionary.is_hopeless || bits_ <= index_bits + least_bits) return;
-    const DictionaryFound found = this->find_own_dictionary(group_first_, (bits_ - index_bits) / T::width);
+    const uint32_t entries_that_pay = index_bits > 0 ? (bits_ - index_bits) / T::width : 0;
+    const DictionaryFound found = this->find_own_dictionary(group_first_, entries_that_pay);
     if (found == DictionaryFound::none) return;
     if (found == DictionaryFound::other) has_dictionary_ = had_dictionary_ = false;
     const uint32_t bits_of_elements = bits_;

@@ -25,7 +25,8 @@ class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
     `tables` are those of tiles, where these have own ones. The last `dry_rows` of the coded rows are dry (section 4.2).
-    `entries` are those of the dictionary, which is the chunk's own or that of a chunk behind. `escapes` and `long_escapes` count what the entropy coder met.
+    `entries` are those of the dictionary, which is the chunk's own or that of a chunk behind. `escapes` and
+    `long_escapes` count what the entropy coder met.
     """
 
     dtype: Dtype
@@ -76,8 +77,8 @@ class Chunk:
 def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: bool, entries: U64) -> Chunk:
     """Take the side data of a chunk of m elements.
 
-    `last_coded`: no chunk after it in its group is entropy coded. `entries`: the dictionary of the next chunk of its group
-    that has one.
+    `last_coded`: no chunk after it in its group is entropy coded. `entries`: the dictionary of the next chunk of its
+    group that has one.
     """
     chunk = Chunk(dtype, m)
     has_base, exceptions, misses = read_modes(source, chunk, bound)

@@ -1,0 +1,172 @@
+"""Chunks of few different elements, which are coded as indices of a dictionary (FORMAT.md, section 3.6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrcomp
+import checks
+import reference_reader
+from arrcomp import ErrorBounded, Lossless
+from checks import Array
+from reference_reader import Chunk
+
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm]
+
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+
+def any_elements(dtype: str, count: int, seed: int = 0) -> Array:
+    """Different elements of any bits."""
+    kind = checks.numpy_dtype(dtype)
+    rng = np.random.default_rng(seed)
+    words = np.unique(rng.integers(0, 256, (2 * count, kind.itemsize), np.uint8), axis=0)
+    return rng.permutation(words)[:count].copy().view(kind).ravel()
+
+
+def drawn(elements: Array, size: Any, seed: int = 1) -> Array:
+    """Any of them, anywhere."""
+    return elements[np.random.default_rng(seed).integers(0, len(elements), size)]
+
+
+def chunks_of(stream: bytes) -> list[Chunk]:
+    """The chunks, after a check of what they hold."""
+    checks.check_reference(stream, checks.array_of(stream))
+    return reference_reader.describe(stream)
+
+
+def transforms(stream: bytes) -> set[str]:
+    return {chunk.transform for chunk in chunks_of(stream)}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [2, 3, 16, 31, 32, 33, 255, 256, 257])
+def test_any_elements_come_back(dtype: str, count: int, device: checks.Host) -> None:
+    array = drawn(any_elements(dtype, count), 3 * 4096 + 77)
+    for speed in ("default", "fast"):
+        stream = checks.stream_of(array, Lossless(speed=speed), device)
+        checks.check_same_bits(checks.array_of(stream, device), array)
+        checks.check_reference(stream, array)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint64", "float16"])
+@pytest.mark.parametrize("count", [2, 16, 200])
+def test_indices_take_little_more_than_their_entropy(dtype: str, count: int) -> None:
+    array = drawn(any_elements(dtype, count), 1 << 16)
+    stream = checks.stream_of(array, Lossless())
+    assert transforms(stream) == {"dictionary"}
+    dictionaries = 16 * count * array.itemsize
+    assert len(stream) < 1.04 * array.size * np.log2(count) / 8 + dictionaries + 16 * 150 + 200
+
+
+@pytest.mark.parametrize("elements", [100, 127, 1000, 4095, 4096, 4097, 8192 - 31])
+def test_any_number_of_elements(elements: int) -> None:
+    array = drawn(any_elements("float64", 7), elements)
+    stream = checks.stream_of(array, Lossless())
+    assert "dictionary" in transforms(stream)
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_chunks_of_a_group_share_a_dictionary() -> None:
+    array = drawn(any_elements("float32", 100), 1 << 20)
+    stream = checks.stream_of(array, Lossless())
+    chunks = chunks_of(stream)
+    assert {chunk.transform for chunk in chunks} == {"dictionary"}
+    assert [chunk.own_entries for chunk in chunks] == [False, False, False, True] * 64
+    values = np.unique(array)
+    for chunk in chunks:
+        np.testing.assert_array_equal(np.sort(chunk.entries), np.sort(values.view(np.uint32)))
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_groups_have_nothing_in_common() -> None:
+    """A dictionary that an encoder has from the group before is none: bytes would depend on threads."""
+    parts = [drawn(any_elements("float32", 50, seed), 1 << 14, seed) for seed in (1, 2, 1, 1)]
+    array = np.tile(np.concatenate(parts), 16)
+    one = arrcomp.compress(array, Lossless(), threads=1).to_bytes()
+    assert arrcomp.compress(array, Lossless(), threads=2).to_bytes() == one
+    chunks = chunks_of(one)
+    assert [chunk.own_entries for chunk in chunks] == [False, False, False, True] * 64
+
+
+def test_a_chunk_has_its_own_dictionary_where_others_have_other_elements() -> None:
+    """Of the chunks before the last, one has other elements, and one no few: all are coded for themselves."""
+    noise = np.random.default_rng(5).normal(size=4096).astype(np.float32)
+    rest = drawn(any_elements("float32", 3), (1 << 20) - 4 * 4096)
+    few, other = any_elements("float32", 40, 3), any_elements("float32", 90, 4)
+    group = np.concatenate([drawn(few, 4096), noise, drawn(other, 4096), drawn(few, 4096, 2)])
+    array = np.concatenate([group, rest])
+    stream = checks.stream_of(array, Lossless())
+    chunks = chunks_of(stream)[:4]
+    assert [chunk.transform == "dictionary" for chunk in chunks] == [True, False, True, True]
+    assert [chunk.own_entries for chunk in chunks] == [True, False, True, True]
+    assert [len(chunk.entries) for chunk in chunks] == [40, 0, 90, 40]
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+@pytest.mark.parametrize("fill", [np.nan, 1e20])
+def test_missing_elements_are_left_out_before(fill: float) -> None:
+    array = drawn(any_elements("float32", 20), 3 * 4096)
+    array[np.repeat(np.random.default_rng(4).random(len(array) // 50 + 1) < 0.4, 50)[: len(array)]] = fill
+    stream = checks.stream_of(array, Lossless())
+    assert {"dictionary"} == transforms(stream)
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_nan_and_zeros_of_both_signs_are_elements() -> None:
+    specials = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, -5e-324, 1.5])
+    specials = np.append(specials, np.array([0x7FF0000000000001, 0xFFFFFFFFFFFFFFFF], np.uint64).view(np.float64))
+    array = drawn(specials, 9000)
+    stream = checks.stream_of(array, Lossless())
+    assert "dictionary" in transforms(stream)
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_smooth_indices_are_predicted() -> None:
+    """Images of bytes, as numbers: a dictionary in order keeps the way from each value to the next short."""
+    y, x = np.mgrid[:256, :256]
+    noise = np.random.default_rng(6).normal(0, 1, x.shape)
+    image = np.clip(128 + 60 * np.sin(x / 40) + 50 * np.cos(y / 31) + noise, 0, 255).astype(np.uint8)
+    for array in (image / np.float32(255), (image / 255.0 - 0.485) / 0.229):
+        stream = checks.stream_of(array, Lossless())
+        assert any(chunk.predictor for chunk in chunks_of(stream))
+        plain = checks.stream_of(image, Lossless())
+        assert len(stream) < 1.1 * len(plain) + 16 * 256 * array.itemsize
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.random.default_rng(7).normal(size=20_000).astype(np.float32),
+        np.random.default_rng(7).normal(size=20_000),
+        np.clip(np.random.default_rng(8).normal(size=20_000), -1, 1).astype(np.float32),
+        np.arange(20_000),
+        np.random.default_rng(9).integers(0, 30, 20_000),
+        np.random.default_rng(9).integers(0, 255, 20_000).astype(np.uint8),
+        np.full(20_000, 2.5),
+        np.zeros(20_000, np.float32),
+    ],
+    ids=["float32", "float64", "clipped", "range", "small integers", "bytes", "constant", "zeros"],
+)
+def test_others_have_none(array: Array) -> None:
+    """Numbers that are many, and what takes as few bits without a dictionary."""
+    assert "dictionary" not in transforms(checks.stream_of(array, Lossless()))
+
+
+def test_dropped_bits_are_those_of_elements() -> None:
+    array = drawn(np.random.default_rng(10).normal(size=9).astype(np.float32), 9000)
+    stream = checks.stream_of(array, ErrorBounded(pointwise=1e-2))
+    checks.check_reference(stream, checks.array_of(stream))
+    np.testing.assert_allclose(checks.array_of(stream), array, rtol=1e-2)
+
+
+def test_a_part_is_decoded_alone(tmp_path: Path) -> None:
+    array = drawn(any_elements("int64", 60), (1 << 18) + 5000)
+    (tmp_path / "x.arrcomp").write_bytes(checks.stream_of(array, Lossless()))
+    with arrcomp.open_file(tmp_path / "x.arrcomp") as file:
+        for first, end in ((0, 1), (4095, 4097), (100_000, 130_001), (array.size - 7, array.size)):
+            np.testing.assert_array_equal(file.slice("arr_0")[first:end], array[first:end])
