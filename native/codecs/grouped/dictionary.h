@@ -21,6 +21,7 @@ ARRCOMP_CALLED bool look_up(DictionaryEntries dictionary, typename T::storage* e
     const int n = count - first < lanes_per_row ? count - first : lanes_per_row;
     const Word index = load_row(elements + first, n);
     valid = valid & lt(index, splat<Word>(entry_count));
+    sync();  // lanes behind the last element read that one too
     store_row(elements + first, gather_elements<Word>(entries, min(lowest(index), splat<U32>(entry_count - 1))), n);
   }
   sync();
