@@ -13,9 +13,8 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
  protected:
   using Choice::context_, Choice::memory_, Choice::words_;
   using Choice::element_bits, Choice::start, Choice::rows_of_tile, Choice::carries;
-  using Choice::has_indices_, Choice::leaves_out_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_,
-      Choice::coded_rows_;
   using Choice::has_states_;
+  using Choice::leaves_out_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_, Choice::coded_rows_;
   using typename Choice::Word;
 
   using Choice::Choice;
@@ -25,7 +24,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     head_.has_missing = leaves_out_;
     side_ = head_.write(side_, T::word_bits);
     if (leaves_out_) write_missing();
-    if (has_indices_) write_entries();
+    if (this->has_indices()) write_entries();
     if (exceptions_ > 0) side_ = write_number(side_, static_cast<uint32_t>(exceptions_));
     if (head_.mask != MaskKind::none) write_mask();
     if (head_.coder == Coder::packed) write_packed();

@@ -120,13 +120,15 @@ class ChunkValues {
 
   // All of the chunk's elements again.
   ARRCOMP_METHOD void leave_nothing_out() {
-    if (has_indices_) use_elements();
+    if (has_indices()) use_elements();
     if (!leaves_out_) return;
     set_elements(memory_.missing.array, memory_.missing.first, memory_.missing.count);
     leaves_out_ = false;
   }
 
   // ---- elements that are indices of a dictionary
+
+  ARRCOMP_METHOD bool has_indices() const { return may_have_dictionary && has_indices_; }
 
   ARRCOMP_METHOD void forget_dictionary() {
     if (!leader()) return;
@@ -181,7 +183,7 @@ class ChunkValues {
   }
 
   ARRCOMP_PART void load_lossless() {
-    start(has_indices_ ? Transform::dictionary : Transform::integer);
+    start(has_indices() ? Transform::dictionary : Transform::integer);
     Word all;
     dropped_ = context_.rounded;
     if (!load_rounded(all)) {
@@ -193,10 +195,10 @@ class ChunkValues {
     if (!keeps_rows) take_samples();
     repeated_ = find_repeated(false);
     if constexpr (may_have_dictionary) {
-      const bool is_possible = !has_indices_ && context_.rounded == 0;
+      const bool is_possible = !has_indices() && context_.rounded == 0;
       index_bits_ = is_possible ? bits_of_indices<T>(samples(), context_.fast) : 0;
     }
-    if (context_.element.is_float() && !has_indices_) {
+    if (context_.element.is_float() && !has_indices()) {
       exponent_shift_ = choose_exponent<T::width>(head_, samples(), or_all(all), context_.element);
       if (exponent_shift_ >= 0) return;
       head_.difference = true;

@@ -18,7 +18,7 @@ ARRCOMP_CALLED bool look_up(DictionaryEntries dictionary, typename T::storage* e
   Mask valid = mask(~0u);
   sync();  // the indices are written
   for (int first = 0; first < count; first += lanes_per_row) {
-    const int n = count - first < lanes_per_row ? count - first : lanes_per_row;
+    const int n = lanes_of_row(count, first / lanes_per_row);
     const Word index = load_row(elements + first, n);
     valid = valid & lt(index, splat<Word>(entry_count));
     sync();  // lanes behind the last element read that one too

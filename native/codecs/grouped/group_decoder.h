@@ -128,17 +128,16 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
 
   // Behind the chunk's last row.
   ARRCOMP_METHOD void finish() {
-    if constexpr (T::width >= least_width_of_dictionary)
-      if (has_indices()) look_up_elements();
+    if (has_indices()) look_up_elements();
     this->finish_chunk();
   }
 
-  ARRCOMP_METHOD bool has_indices() const { return chunk_.header.transform == Transform::dictionary; }
+  ARRCOMP_METHOD bool has_indices() const {
+    return T::width >= least_width_of_dictionary && chunk_.header.transform == Transform::dictionary;
+  }
 
   ARRCOMP_APART void look_up_elements() {
-    auto* const elements =
-        const_cast<typename T::storage*>(element_pointer<T>(in_device_memory(layout_.array), this->chunk_first()));
-    failed_ = failed_ || !look_up<T>(chunk_.dictionary, elements, chunk_.count);
+    failed_ = failed_ || !look_up<T>(chunk_.dictionary, this->chunk_elements(), chunk_.count);
   }
 
   // ---- missing elements ----
@@ -164,8 +163,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   // is overwritten before it is read.
   ARRCOMP_APART void spread() {
     sync();
-    auto* const elements =
-        const_cast<typename T::storage*>(element_pointer<T>(in_device_memory(layout_.array), this->chunk_first()));
+    auto* const elements = this->chunk_elements();
     const Word fill = splat<Word>(static_cast<Scalar>(chunk_.fill));
     int left = chunk_.count;
     for (int r = (chunk_.whole - 1) / lanes_per_row; r >= 0; --r) {

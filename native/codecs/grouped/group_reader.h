@@ -89,6 +89,9 @@ class GroupReader {
   // The chunk being decoded, and its first element.
   ARRCOMP_METHOD const Chunk& chunk() const { return layout_.chunks[index_]; }
   ARRCOMP_METHOD uint64_t chunk_first() const { return layout_.first + uint64_t{index_} * chunk_size; }
+  ARRCOMP_METHOD typename T::storage* chunk_elements() const {
+    return const_cast<typename T::storage*>(element_pointer<T>(in_device_memory(layout_.array), chunk_first()));
+  }
 
   ARRCOMP_METHOD const DecodeTable& table(int index) const { return layout_.context.decode_tables[index]; }
 

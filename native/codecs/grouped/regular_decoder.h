@@ -55,7 +55,7 @@ class RegularDecoder : public GroupReader<T, false, chunk_limit> {
 
   template <bool entropy, class Elements>
   ARRCOMP_PART void decode_chunk(Elements elements) {
-    storage* out = const_cast<storage*>(element_pointer<T>(in_device_memory(layout_.array), this->chunk_first()));
+    storage* out = this->chunk_elements();
     const int rows = this->chunk().rows, full_rows = this->chunk().count / lanes_per_row,
               shift = this->chunk().header.shift;
     const int carried = entropy && this->chunk().carries ? rows - carried_rows : rows;
