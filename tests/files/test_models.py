@@ -586,6 +586,7 @@ _STREAMED = """
 import sys, numpy, arrcomp
 from pathlib import Path
 from arrcomp._files import Content, Lazy, read_arrays, write_arrays
+from arrcomp._files.content import ArrayInfo
 
 def peak():
     return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))) << 10
@@ -594,7 +595,7 @@ def weights(name):
     return numpy.random.default_rng(int(name)).standard_normal(1 << 24, numpy.float32)
 
 names, plain, small, back = [str(i) for i in range(32)], *sys.argv[1:]
-look = lambda name: (numpy.dtype("float32"), (1 << 24,))
+look = lambda name: ArrayInfo(numpy.dtype("float32"), (1 << 24,))
 before = peak()
 write_arrays(Path(plain), Content(Lazy(names, weights, look)))
 arrcomp.save_file(read_arrays(Path(plain)).arrays, small, arrcomp.ErrorBounded(abs=1e-4))
