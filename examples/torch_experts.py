@@ -13,6 +13,7 @@ import tempfile
 
 try:
     import torch
+    import torch._dynamo  # else Adam loads it, which then keeps the process group: its threads may abort at the exit
     import torch.distributed as dist
     from torch import Tensor, nn
 except ImportError as error:

@@ -54,7 +54,7 @@ def test_any_elements_come_back(dtype: str, count: int, device: checks.Host) -> 
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint64", "float16"])
-@pytest.mark.parametrize("count", [2, 16, 200])
+@pytest.mark.parametrize("count", [2, 16, 100])  # of more, the sample of some chunk may have no two alike
 def test_indices_take_little_more_than_their_entropy(dtype: str, count: int) -> None:
     array = drawn(any_elements(dtype, count), 1 << 16)
     stream = checks.stream_of(array, Lossless())
