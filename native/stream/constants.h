@@ -35,8 +35,10 @@ constexpr int most_dry = 56;
 constexpr uint32_t first_dry_state = 1;
 ARRCOMP_SHARED constexpr int dry_rows_of(int dry) { return dry <= 32 ? dry : 4 * dry - 96; }
 
-constexpr int least_width_of_dictionary = 16;  // bits of an element
-constexpr int most_entries = 4096;             // of a dictionary
+// Of elements that have numbers: bits of those that have a dictionary, and of multiples.
+constexpr int least_width_of_dictionary = 16, least_width_of_multiples = 32;
+constexpr int most_entries = 4096;  // of a dictionary
+constexpr int bits_of_entries = 16;  // of a chunk whose elements have numbers: kinds of multiples stand above them
 
 constexpr int least_missing = 4;  // fewer equal elements are not left out of a chunk
 constexpr int max_mark_shift = 11;
@@ -45,7 +47,7 @@ constexpr int states_bytes = lanes_per_row * 4;
 constexpr int payload_header_bytes = 16;
 constexpr int reference_header_bytes = 72;  // of a payload that is coded against a reference
 
-enum class Transform : uint8_t { quantized = 0, integer = 1, exponent = 2, dictionary = 3 };
+enum class Transform : uint8_t { quantized = 0, integer = 1, exponent = 2, numbered = 3 };
 enum class Coder : uint8_t { none = 0, packed = 1, entropy = 2 };
 enum class MaskKind : uint8_t { none = 0, blocks = 1, values = 2, marks = 3 };
 

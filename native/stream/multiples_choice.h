@@ -29,6 +29,13 @@ ARRCOMP_SHARED Multiples kind_of_multiples(const Element& element, int kind) {
   return parts(kind < 2 ? 255 : 65535, kind % 2 == 1);
 }
 
+// Those of a chunk that is not predicted, from 1 on (FORMAT.md, section 3.6): first of powers of two. As many as lanes.
+constexpr int powers_of_chunk = 13, multiples_of_chunks = powers_of_chunk + kinds_of_multiples;
+ARRCOMP_SHARED Multiples multiples_of_chunk(const Element& element, int kind) {
+  if (kind <= powers_of_chunk) return {1, power_of_two(kind - 1), 0, 0};
+  return kind_of_multiples(element, kind - 1 - powers_of_chunk);
+}
+
 // What was sampled of an array's numbers; all is 0 before. Those that are 0 tell nothing.
 struct SampledMultiples {
   static constexpr int samples = 64;

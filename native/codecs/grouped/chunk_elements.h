@@ -18,8 +18,8 @@ class ChunkElements {
                                Word carry)
       : dequantizer_(dequantizer),
         plain_(header.plain),
-        ordered_(element.is_float()),
-        order_(element.is_float(), T::width),
+        ordered_(element.is_float() && header.transform == Transform::integer),
+        order_(ordered_, T::width),
         carry_(carry) {}
 
   ARRCOMP_METHOD Word row(Word u) { return element(value(unfold(u, plain_))); }

@@ -5,6 +5,7 @@
 #include "codecs/grouped/dictionary_entries.h"
 #include "codecs/grouped/missing.h"
 #include "codecs/packing.h"
+#include "stream/multiples_choice.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -18,7 +19,8 @@ struct ChunkReader {
   const uint8_t* marks;    // where elements are missing
   const uint32_t* masked;  // what those of a mask say, a word for each row, once they are read
   uint64_t fill;           // the bits of missing elements
-  DictionaryEntries dictionary;
+  int multiples;                 // their kind, or 0
+  DictionaryEntries dictionary;  // else
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
@@ -38,7 +40,7 @@ struct ChunkReader {
     whole = count = elements;
     const int word_bits = element.width == 64 ? 64 : 32;
     if (!header.read(in, end, element, may_quantize)) return false;
-    if (!read_missing(in, end, element) || !read_dictionary(in, end, element, shared)) return false;
+    if (!read_missing(in, end, element) || !read_numbering(in, end, element, shared)) return false;
     rows = (count + lanes_per_row - 1) / lanes_per_row;
     if (!read_exception_count(in, end)) return false;
     if (!read_mask(in, end)) return false;
@@ -104,15 +106,21 @@ struct ChunkReader {
     return read_mark_section(in, end, whole);
   }
 
-  ARRCOMP_PART bool read_dictionary(const uint8_t*& in, const uint8_t* end, const Element& element,
-                                    DictionaryEntries& shared) {
-    if (header.transform != Transform::dictionary) return true;
+  ARRCOMP_PART bool read_numbering(const uint8_t*& in, const uint8_t* end, const Element& element,
+                                   DictionaryEntries& shared) {
+    if (header.transform != Transform::numbered) return true;
     if (!may_be_masked) return false;
     const uint8_t* p;
     if (!section(in, end, 4, p)) return false;
-    if (const auto entries = read_number<uint32_t>(p); entries > 0) {
-      if (entries > most_entries) return false;
-      shared.count = static_cast<int>(entries);
+    const auto field = read_number<uint32_t>(p), kind = field >> bits_of_entries;
+    multiples = static_cast<int>(kind);
+    if (kind > 0) {
+      const bool are_offered = element.is_quantizable && element.width >= least_width_of_multiples;
+      return are_offered && kind <= multiples_of_chunks && kind << bits_of_entries == field;
+    }
+    if (field > 0) {
+      if (field > most_entries) return false;
+      shared.count = static_cast<int>(field);
       if (!section(in, end, DictionaryEntries::bytes(shared.count, element.width), shared.begin)) return false;
     }
     dictionary = shared;

@@ -14,7 +14,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   using Choice::context_, Choice::memory_, Choice::words_;
   using Choice::element_bits, Choice::start, Choice::rows_of_tile, Choice::carries;
   using Choice::has_states_;
-  using Choice::leaves_out_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_, Choice::coded_rows_;
+  using Choice::leaves_out_, Choice::numbering_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_, Choice::coded_rows_;
   using typename Choice::Word;
 
   using Choice::Choice;
@@ -24,7 +24,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     head_.has_missing = leaves_out_;
     side_ = head_.write(side_, T::word_bits);
     if (leaves_out_) write_missing();
-    if (this->has_indices()) write_entries();
+    if (this->has_numbers()) write_numbering();
     if (exceptions_ > 0) side_ = write_number(side_, static_cast<uint32_t>(exceptions_));
     if (head_.mask != MaskKind::none) write_mask();
     if (head_.coder == Coder::packed) write_packed();
@@ -49,7 +49,11 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   bool has_dictionary_;  // a chunk behind has written it
 
  private:
-  ARRCOMP_METHOD void write_entries() {
+  ARRCOMP_METHOD void write_numbering() {
+    if (this->has_multiples()) {
+      side_ = write_number(side_, static_cast<uint32_t>(numbering_) << bits_of_entries);
+      return;
+    }
     side_ = write_dictionary<T>(side_, &memory_.dictionary, context_.element, !has_dictionary_);
     has_dictionary_ = true;
   }
@@ -156,6 +160,8 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   ARRCOMP_PART void write_exceptions() {
     const int padded = exceptions_ + (exceptions_ & 1);
     const int bytes = exceptions_ * static_cast<int>(sizeof(typename T::storage));
+    const ElementRange own = this->own_elements();
+    const auto* const elements = element_pointer<T>(own.array, own.first);
     sync();
     if (leader()) {
       uint8_t* values = side_ + padded * 2;
@@ -164,7 +170,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
         memcpy(side_ + e * 2, &position, 2);
       }
       for (int e = 0; e < exceptions_; ++e)
-        memcpy(values + e * sizeof(typename T::storage), this->elements_of(0) + memory_.positions[e],
+        memcpy(values + e * sizeof(typename T::storage), elements + memory_.positions[e],
                sizeof(typename T::storage));
       for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
     }

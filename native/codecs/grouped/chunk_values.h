@@ -5,6 +5,7 @@
 // those of the sample are made first, and all of them where their words are.
 #pragma once
 #include "codecs/grouped/choices.h"
+#include "codecs/grouped/chunk_multiples.h"
 #include "codecs/grouped/chunk_words.h"
 #include "codecs/grouped/dictionary.h"
 #include "codecs/grouped/left_out.h"
@@ -58,7 +59,7 @@ class ChunkValues {
         memory_(memory),
         words_(words_in(memory, near)),
         leaves_out_(false),
-        has_indices_(false) {}
+        numbering_(no_numbers) {}
 
   // `next` is what is read next.
   ARRCOMP_METHOD void open_chunk(uint64_t first, uint32_t count, uint64_t next) {
@@ -81,14 +82,15 @@ class ChunkValues {
   ARRCOMP_METHOD void start(Transform transform) {
     head_ = ChunkHead{};
     head_.transform = transform;
-    exceptions_ = 0;
-    index_bits_ = 0;
+    if (!has_multiples()) exceptions_ = 0;  // those of multiples are no such
+    index_bits_ = multiples_ = 0;
   }
 
   // ---- elements that are left out
 
   // Leaves out the elements that are like some exception that is like the one after it.
   ARRCOMP_METHOD bool leave_out_exceptions() {
+    if (has_numbers()) use(no_numbers);
     sync();  // the positions are written
     for (int e = 1; e < exceptions_; ++e) {
       const auto fill = elements_of(0)[memory_.positions[e - 1]];
@@ -120,15 +122,45 @@ class ChunkValues {
 
   // All of the chunk's elements again.
   ARRCOMP_METHOD void leave_nothing_out() {
-    if (has_indices()) use_elements();
+    if (has_numbers()) use(no_numbers);
     if (!leaves_out_) return;
     set_elements(memory_.missing.array, memory_.missing.first, memory_.missing.count);
     leaves_out_ = false;
   }
 
-  // ---- elements that are indices of a dictionary
+  // ---- elements that have numbers: places in a dictionary, or what counts multiples
 
-  ARRCOMP_METHOD bool has_indices() const { return may_have_dictionary && has_indices_; }
+  // Of multiples it is their kind.
+  static constexpr int no_numbers = 0, places = -1;
+
+  ARRCOMP_METHOD bool has_numbers() const { return may_have_dictionary && numbering_ != no_numbers; }
+  ARRCOMP_METHOD bool has_places() const { return may_have_dictionary && numbering_ == places; }
+  ARRCOMP_METHOD bool has_multiples() const { return may_have_multiples && numbering_ > no_numbers; }
+
+  // The elements themselves, of those that are present.
+  ARRCOMP_METHOD ElementRange own_elements() const {
+    return has_numbers() ? memory_.numbered.elements : ElementRange{array_, first_, count_};
+  }
+
+  // Puts numbers in the place of elements, or these again; false where too many have none.
+  ARRCOMP_PART bool use(int numbering) {
+    const ElementRange own = own_elements();
+    set_elements(own.array, own.first, own.count);
+    numbering_ = numbering;
+    if (numbering == no_numbers) return true;
+    auto* const numbers = reinterpret_cast<typename T::storage*>(memory_.numbered.numbers);
+    bool are_few_exceptions = true;
+    if (has_multiples()) {
+      if constexpr (may_have_multiples) are_few_exceptions = number_multiples(numbers);
+    } else {
+      index_elements<T>(&memory_.dictionary, context_.element, own, numbers);
+    }
+    sync();  // the numbers are written, and the range has been read
+    if (leader()) memory_.numbered.elements = own;
+    sync();
+    set_elements(numbers, 0, own.count);
+    return are_few_exceptions;
+  }
 
   ARRCOMP_METHOD void forget_dictionary() {
     if (!leader()) return;
@@ -138,28 +170,11 @@ class ChunkValues {
 
   // Of the chunk's elements, and of those before it in its group, which may be as few.
   ARRCOMP_METHOD DictionaryFound find_own_dictionary(uint64_t group_first, uint32_t entries_that_pay) {
-    const void* const array = leaves_out_ ? memory_.missing.array : array_;
-    const uint64_t first = leaves_out_ ? memory_.missing.first : first_;
-    return find_dictionary<T>(&memory_.dictionary, context_.element, {array_, first_, count_},
+    const ElementRange own = own_elements();
+    const void* const array = leaves_out_ ? memory_.missing.array : own.array;
+    const uint64_t first = leaves_out_ ? memory_.missing.first : own.first;
+    return find_dictionary<T>(&memory_.dictionary, context_.element, own,
                               {array, group_first, static_cast<int>(first - group_first)}, entries_that_pay);
-  }
-
-  ARRCOMP_METHOD void use_indices() {
-    auto* const indices = reinterpret_cast<typename T::storage*>(memory_.missing.elements);
-    index_elements<T>(&memory_.dictionary, context_.element, {array_, first_, count_}, indices);
-    set_elements(indices, 0, count_);
-    has_indices_ = true;
-  }
-
-  ARRCOMP_METHOD void use_elements() {
-    has_indices_ = false;
-    if (leaves_out_) {
-      undo_indices<T>(&memory_.dictionary, context_.element,
-                      reinterpret_cast<typename T::storage*>(memory_.missing.elements));
-    } else {
-      const DictionaryElements& chunk = memory_.dictionary.chunk;
-      set_elements(chunk.array, chunk.first, chunk.count);
-    }
   }
 
   // ---- elements to values, and how these will become words
@@ -183,7 +198,7 @@ class ChunkValues {
   }
 
   ARRCOMP_PART void load_lossless() {
-    start(has_indices() ? Transform::dictionary : Transform::integer);
+    start(has_numbers() ? Transform::numbered : Transform::integer);
     Word all;
     dropped_ = context_.rounded;
     if (!load_rounded(all)) {
@@ -195,10 +210,9 @@ class ChunkValues {
     if (!keeps_rows) take_samples();
     repeated_ = find_repeated(false);
     if constexpr (may_have_dictionary) {
-      const bool is_possible = !has_indices() && context_.rounded == 0;
-      index_bits_ = is_possible ? bits_of_indices<T>(samples(), context_.fast) : 0;
+      if (!has_numbers() && context_.rounded == 0) look_for_numbers();
     }
-    if (context_.element.is_float() && !has_indices()) {
+    if (context_.element.is_float() && !has_numbers()) {
       exponent_shift_ = choose_exponent<T::width>(head_, samples(), or_all(all), context_.element);
       if (exponent_shift_ >= 0) return;
       head_.difference = true;
@@ -208,6 +222,13 @@ class ChunkValues {
     } else {
       choose_prediction<Word>(head_, samples(), T::width);
     }
+  }
+
+  ARRCOMP_METHOD void look_for_numbers() {
+    index_bits_ = bits_of_indices<T>(samples(), context_.fast);
+    if constexpr (may_have_multiples)
+      if (context_.element.is_float())
+        multiples_ = find_multiples<T>(samples(), *context_.tables, context_.element.mantissa_bits);
   }
 
   // ---- what is mapped to words
@@ -252,6 +273,7 @@ class ChunkValues {
 
   // Not bfloat16: its values are alike by chance.
   static constexpr bool may_have_dictionary = T::width >= least_width_of_dictionary && !std::is_same_v<T, BFloat16>;
+  static constexpr bool may_have_multiples = T::quantizes && T::width >= least_width_of_multiples;
   static constexpr bool has_unsorted_tiles = splits_words<Word> && T::width >= 16;
 
   const EncodeContext<T>& context_;
@@ -262,9 +284,10 @@ class ChunkValues {
   const typename T::storage* next_;
   int count_, rows_;
   bool leaves_out_;   // elements that are missing: these are the others
-  bool has_indices_;  // of a dictionary, in place of elements
+  int numbering_;     // by which the elements are numbers
   int repeated_;      // the place of an element that may be worth leaving out, with all equal ones; or -1
   int index_bits_;    // of an index, where elements may be few different ones, else 0
+  int multiples_;     // the kind of which elements may be multiples, else 0
   ChunkHead head_;
   int exponent_shift_;  // low bits of the words of exponents, which their symbols leave
   int dropped_;         // bits of the mantissa that are rounded off
@@ -287,6 +310,21 @@ class ChunkValues {
   }
 
   // ---- values
+
+  // What counts the elements; those without a number have one that is near. False where they are too many.
+  ARRCOMP_PART bool number_multiples(typename T::storage* numbers) {
+    const ChunkMultiples<T> multiples(context_.element, numbering_);
+    Word last = splat<Word>(0);
+    exceptions_ = 0;
+    for (int r = 0; r < rows_; ++r) {
+      Mask failed;
+      const Word number = multiples.number(element_bits(r), failed);
+      last = select(failed, last, number);
+      store(numbers + r * lanes_per_row, last);
+      if (any(failed) && !except(r, failed)) return false;
+    }
+    return true;
+  }
 
   // What a row of elements is at first: quantized, or bits with mantissas rounded, integers with their sign. `failed`
   // gets those that have none.

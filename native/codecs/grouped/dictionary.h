@@ -100,7 +100,7 @@ class Dictionary {
   ARRCOMP_METHOD int entries() const { return entries_; }
 
   // Whether all of these are entries.
-  ARRCOMP_PART bool has(const DictionaryElements& elements) const {
+  ARRCOMP_PART bool has(const ElementRange& elements) const {
     return each_row(elements, [&](int, Word key) ARRCOMP_LAMBDA {
       Mask found;
       find(key, found);
@@ -118,7 +118,7 @@ class Dictionary {
   }
 
   // Adds those that are none yet; false where there are more than `most` then.
-  ARRCOMP_PART bool add(const DictionaryElements& elements, int most) {
+  ARRCOMP_PART bool add(const ElementRange& elements, int most) {
     return each_row(elements, [&](int, Word key) ARRCOMP_LAMBDA {
       Mask found;
       find(key, found);
@@ -153,23 +153,15 @@ class Dictionary {
     sync();
   }
 
-  // Writes the indices of elements, which may stand there themselves.
-  ARRCOMP_PART void index(const DictionaryElements& elements, typename T::storage* out) const {
+  // Writes the indices of elements.
+  ARRCOMP_PART void index(const ElementRange& elements, typename T::storage* out) const {
     each_row(elements, [&](int row, Word key) ARRCOMP_LAMBDA {
       Mask found;
       Word index;
       widen_to(find(key, found), index);
-      sync();
       store(out + row * lanes_per_row, index);
       return true;
     });
-    sync();
-  }
-
-  // Elements of indices again.
-  ARRCOMP_PART void undo(typename T::storage* indices, int count) const {
-    for (int i = 0; i < count; i += lanes_per_row)
-      store(indices + i, bits_of_key(gather_elements<Word>(keys(), lowest(load(indices + i)))));
     sync();
   }
 
@@ -187,7 +179,7 @@ class Dictionary {
 
   // Calls visit(row, keys) until it is false. Lanes beyond the last element repeat it.
   template <class Visit>
-  ARRCOMP_METHOD bool each_row(const DictionaryElements& elements, Visit visit) const {
+  ARRCOMP_METHOD bool each_row(const ElementRange& elements, Visit visit) const {
     for (int r = 0; r * lanes_per_row < elements.count; ++r) {
       const uint64_t first = elements.first + static_cast<uint64_t>(r * lanes_per_row);
       if (!visit(r, key_of(load_elements<T>(elements.array, first, lanes_of_row(elements.count, r))))) return false;
@@ -280,7 +272,7 @@ enum class DictionaryFound : uint8_t { none, same, other };
 // all of the chunk's. It has no more entries than pay: a new one is not looked for where none do.
 template <class T>
 ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
-                                               DictionaryElements chunk, DictionaryElements others,
+                                               ElementRange chunk, ElementRange others,
                                                uint32_t entries_that_pay) {
   constexpr auto most_in_memory = static_cast<uint32_t>(DictionaryMemory<typename T::Word::scalar>::most);
   const auto most = static_cast<int>(entries_that_pay < most_in_memory ? entries_that_pay : most_in_memory);
@@ -302,19 +294,11 @@ ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word
   return DictionaryFound::other;
 }
 
-// Writes the indices of a chunk's elements, which may stand there themselves.
+// Writes the indices of a chunk's elements.
 template <class T>
 ARRCOMP_CALLED void index_elements(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
-                                   DictionaryElements chunk, typename T::storage* out) {
-  if (leader()) memory->chunk = chunk;
+                                   ElementRange chunk, typename T::storage* out) {
   Dictionary<T>(*memory, element).index(chunk, out);
-}
-
-// Makes them elements again.
-template <class T>
-ARRCOMP_CALLED void undo_indices(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
-                                 typename T::storage* indices) {
-  Dictionary<T>(*memory, element).undo(indices, memory->chunk.count);
 }
 
 // Writes how many entries a chunk's dictionary has, and these; returns what is behind them. Without `own` they are those

@@ -4,8 +4,8 @@
 
 namespace arrcomp {
 
-// Elements that are to have a dictionary.
-struct DictionaryElements {
+// Elements of an array, or of a copy of some.
+struct ElementRange {
   const void* array;
   uint64_t first;
   int count;
@@ -21,7 +21,6 @@ struct DictionaryMemory {
   int entries;                                     // 0: there is no dictionary
   bool is_of_group;                                // all of the group's elements are in it
   bool is_hopeless;                                // these are too many different ones
-  DictionaryElements chunk;                        // whose indices stand in its place
 };
 
 }  // namespace arrcomp

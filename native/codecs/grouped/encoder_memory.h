@@ -13,7 +13,7 @@ constexpr uint32_t encoder_overrun = 4 * lanes_per_row;  // vector stores may pa
 // Of a chunk that leaves out its missing elements.
 template <class Scalar>
 struct MissingMemory {
-  Scalar elements[chunk_size + encoder_overrun];  // those that stay, or indices
+  Scalar elements[chunk_size + encoder_overrun];  // those that stay
   uint32_t marks[chunk_size + encoder_overrun];
   uint32_t masks[rows_per_chunk];
   uint32_t upper[2 * rows_per_chunk + lanes_per_row];  // parts of marks, in unary
@@ -23,6 +23,13 @@ struct MissingMemory {
   const void* array;  // the chunk: its elements from the first on
   uint64_t first;
   int count;
+};
+
+// Of a chunk whose elements have numbers.
+template <class Scalar>
+struct NumberedMemory {
+  Scalar numbers[chunk_size + encoder_overrun];
+  ElementRange elements;
 };
 
 // `chunks`: the most that a group has.
@@ -48,6 +55,7 @@ struct EncoderMemory {
   uint8_t widths[tiles_per_chunk];
   uint8_t tables[tiles_per_chunk];  // where each tile has its own
   MissingMemory<Scalar> missing;
+  NumberedMemory<Scalar> numbered;
   DictionaryMemory<Scalar> dictionary;
   alignas(16) uint16_t words[max_words];     // of the group, in the order of encoding
   alignas(16) uint8_t side[max_side_bytes];  // of the group, last chunk first

@@ -1,6 +1,7 @@
 // Decodes groups of chunks of all modes, several at a time where an instruction set hides latency that way. FORMAT.md,
 // sections 3 and 4.
 #pragma once
+#include "codecs/grouped/chunk_multiples.h"
 #include "codecs/grouped/dictionary.h"
 #include "codecs/grouped/group_reader.h"
 
@@ -128,15 +129,19 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
 
   // Behind the chunk's last row.
   ARRCOMP_METHOD void finish() {
-    if (has_indices()) look_up_elements();
+    if (has_numbers()) replace_numbers();
     this->finish_chunk();
   }
 
-  ARRCOMP_METHOD bool has_indices() const {
-    return T::width >= least_width_of_dictionary && chunk_.header.transform == Transform::dictionary;
+  ARRCOMP_METHOD bool has_numbers() const {
+    return T::width >= least_width_of_dictionary && chunk_.header.transform == Transform::numbered;
   }
 
-  ARRCOMP_APART void look_up_elements() {
+  // By the elements that they stand for.
+  ARRCOMP_APART void replace_numbers() {
+    if constexpr (T::quantizes && T::width >= least_width_of_multiples)
+      if (chunk_.multiples > 0)
+        return count_multiples<T>(layout_.context.element, chunk_.multiples, this->chunk_elements(), chunk_.count);
     failed_ = failed_ || !look_up<T>(chunk_.dictionary, this->chunk_elements(), chunk_.count);
   }
 
@@ -313,7 +318,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   }
 
   ARRCOMP_METHOD bool is_streaming() const {
-    return can_stream && layout_.context.streaming && !chunk_.header.has_missing && !has_indices();
+    return can_stream && layout_.context.streaming && !chunk_.header.has_missing && !has_numbers();
   }
 
   template <class Bits>

@@ -14,7 +14,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side = ChunkSide<T, chunk_limit>;
   using Side::chunks_, Side::has_states_, Side::side_;
   using Side::context_, Side::memory_, Side::words_;
-  using Side::has_dictionary_, Side::index_bits_, Side::count_, Side::may_have_dictionary;
+  using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
+  using Side::may_have_dictionary, Side::no_numbers, Side::places;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
   using Side::rows_of_tile, Side::has_dry_rows;
   using typename Side::Memory, typename Side::Word;
@@ -162,7 +163,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if (attempt_ == Attempt::raw) return this->write_raw();
     choose_present();
     if constexpr (may_have_dictionary)
-      if (attempt_ == Attempt::lossless && !gave_up_ && (index_bits_ > 0 || has_dictionary_)) choose_dictionary();
+      if (attempt_ == Attempt::lossless && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
+        choose_numbers();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     if (head_.coder == Coder::entropy) {
@@ -206,21 +208,40 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     }
   }
 
-  // Indices of a dictionary instead, where these and the dictionary take fewer bits.
-  ARRCOMP_PART void choose_dictionary() {
+  // Numbers instead of elements, where these and what tells them take fewer bits.
+  ARRCOMP_PART void choose_numbers() {
     const auto index_bits = static_cast<uint32_t>(count_ * index_bits_);
+    const bool may_have_places = index_bits > 0 || has_dictionary_;
+    if (multiples_ > 0) try_numbers(multiples_, 0);
+    if (may_have_places) choose_dictionary(index_bits);
+  }
+
+  ARRCOMP_PART void choose_dictionary(uint32_t index_bits) {
     if (memory_.dictionary.is_hopeless || bits_ <= index_bits + least_bits) return;
     const uint32_t entries_that_pay = index_bits > 0 ? (bits_ - index_bits) / T::width : 0;
     const DictionaryFound found = this->find_own_dictionary(group_first_, entries_that_pay);
     if (found == DictionaryFound::none) return;
     if (found == DictionaryFound::other) has_dictionary_ = had_dictionary_ = false;
-    const uint32_t bits_of_elements = bits_;
-    this->use_indices();
+    try_numbers(places, has_dictionary_ ? 0 : static_cast<uint32_t>(memory_.dictionary.entries * T::width));
+  }
+
+  // `bits_beside`: what they take besides words.
+  ARRCOMP_PART void try_numbers(int numbering, uint32_t bits_beside) {
+    const int before = numbering_;
+    const uint32_t bits_before = bits_;
+    const bool left_out_before = leaves_out_;
+    gave_up_ = !this->use(numbering);
+    if (exceptions_ >= least_missing && !leaves_out_) {
+      this->leave_out_exceptions();
+      gave_up_ = !this->use(numbering);
+    }
+    if (!gave_up_) make_values();
+    if (!gave_up_) bits_ += bits_beside + static_cast<uint32_t>(exceptions_ * (16 + T::width));
+    if (!gave_up_ && bits_ < bits_before) return;
+    if (!left_out_before) this->leave_nothing_out();
+    this->use(before);
     make_values();
-    if (!has_dictionary_) bits_ += static_cast<uint32_t>(memory_.dictionary.entries * T::width);
-    if (!gave_up_ && bits_ < bits_of_elements) return;
-    this->use_elements();
-    make_values();
+    bits_ = bits_before;
   }
 
   ARRCOMP_METHOD bool leave_out_repeated() {

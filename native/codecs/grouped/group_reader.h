@@ -127,7 +127,7 @@ class GroupReader {
       if (!read_chunk(chunk, in, c, last_entropy < 0, dictionary)) return false;
       const bool entropy = chunk.header.coder == Coder::entropy;
       if (chunk.header.mask != MaskKind::none || chunk.header.has_missing ||
-          chunk.header.transform == Transform::dictionary || (entropy && chunk.header.shift >= T::word_bits) ||
+          chunk.header.transform == Transform::numbered || (entropy && chunk.header.shift >= T::word_bits) ||
           chunk.header.has_tables_of_tiles())
         is_regular = false;
       if (entropy && last_entropy < 0) last_entropy = static_cast<int>(c);

@@ -1,11 +1,13 @@
 #include "codecs/grouped/rans_tables.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 
 #include "codecs/grouped/rans_tables.inc"
+#include "stream/multiples_choice.h"
 
 namespace arrcomp {
 namespace {
@@ -167,6 +169,18 @@ uint32_t highest_symbol(const uint16_t* frequencies) {
   return s;
 }
 
+template <class Number, class Scalar>
+void set_multiples(MultiplesOfLanes<Scalar>& all, const Element& element) {
+  const auto bits = [](double x) { return std::bit_cast<Scalar>(static_cast<Number>(x)); };
+  static_assert(multiples_of_chunks == lanes_per_row);
+  for (int kind = 1; kind <= multiples_of_chunks; ++kind) {
+    const Multiples own = multiples_of_chunk(element, kind);
+    all.multiplier[kind - 1] = bits(own.multiplier);
+    all.divisor[kind - 1] = bits(own.divisor);
+    all.inverse[kind - 1] = bits(static_cast<Number>(own.divisor) / static_cast<Number>(own.multiplier));
+  }
+}
+
 std::unique_ptr<Tables> build() {
   auto all = std::make_unique<Tables>();
   for (int t = 0; t < table_count; ++t) {
@@ -183,6 +197,8 @@ std::unique_ptr<Tables> build() {
   memcpy(all->exponent_costs, exponent_costs, sizeof exponent_costs);
   memcpy(all->quantized_knots, quantized_knots, sizeof quantized_knots);
   memcpy(all->exponent_knots, exponent_knots, sizeof exponent_knots);
+  set_multiples<float>(all->multiples32, float_element(8, 23));
+  set_multiples<double>(all->multiples64, float_element(11, 52));
   return all;
 }
 

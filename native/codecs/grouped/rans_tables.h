@@ -47,6 +47,12 @@ struct TableChoice {
   uint32_t tables;
 };
 
+// Multiples that elements of a chunk may be of, one kind for each lane, as bits of floats of one width.
+template <class Scalar>
+struct MultiplesOfLanes {
+  alignas(64) Scalar multiplier[lanes_per_row], divisor[lanes_per_row], inverse[lanes_per_row];
+};
+
 struct Tables {
   DecodeTable decode[table_count];
   EncodeTable encode[table_count];
@@ -54,11 +60,16 @@ struct Tables {
   int32_t exponent_costs[1 + feature_count][exponent_tables];
   uint32_t quantized_knots[feature_count];
   uint32_t exponent_knots[feature_count];
+  MultiplesOfLanes<uint32_t> multiples32;
+  MultiplesOfLanes<uint64_t> multiples64;
 
   ARRCOMP_SHARED TableChoice choice(bool exponent) const {
     return exponent ? TableChoice{exponent_knots, exponent_costs[0], quantized_tables, exponent_tables}
                     : TableChoice{quantized_knots, quantized_costs[0], 0, quantized_tables};
   }
+
+  ARRCOMP_SHARED const MultiplesOfLanes<uint32_t>& multiples_of(uint32_t) const { return multiples32; }
+  ARRCOMP_SHARED const MultiplesOfLanes<uint64_t>& multiples_of(uint64_t) const { return multiples64; }
 };
 
 // The tables of this process, built at the first call (thread-safe).

@@ -12,12 +12,12 @@ from .missing import Missing, read_masked, read_missing
 from .rows import LANES, lane_bits, unpack
 from .source import U64, Source, need
 
-TRANSFORMS = ("quantized", "integer", "exponent", "dictionary")
+TRANSFORMS = ("quantized", "integer", "exponent", "numbered")
 CODERS = ("none", "packed", "entropy")
 MASKS = ("none", "blocks", "values", "marks")
 TILE = 8
 MOST_TABLES, TABLES_OF_TILES = 192, 255
-MOST_ENTRIES = 4096
+MOST_ENTRIES, MOST_MULTIPLES = 4096, 32
 
 
 @dataclass
@@ -25,8 +25,8 @@ class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
     `tables` are those of tiles, where these have own ones. The last `dry_rows` of the coded rows are dry (section 4.2).
-    `entries` are those of the dictionary, which is the chunk's own or that of a chunk behind. `escapes` and
-    `long_escapes` count what the entropy coder met.
+    `multiples` is their kind, where there are any; else `entries` are those of the dictionary, which is the chunk's own
+    or that of a chunk behind. `escapes` and `long_escapes` count what the entropy coder met.
     """
 
     dtype: Dtype
@@ -51,6 +51,7 @@ class Chunk:
     positions: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     values: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     missing: Missing | None = None
+    multiples: int = 0
     entries: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     own_entries: bool = False
 
@@ -87,8 +88,8 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
     if misses:
         chunk.missing = read_missing(source, dtype, m)
         chunk.m = chunk.missing.present
-    if chunk.transform == "dictionary":
-        read_dictionary(source, chunk, entries)
+    if chunk.transform == "numbered":
+        read_numbering(source, chunk, entries)
     count = source.number(4) if exceptions else 0
     need(not exceptions or 1 <= count <= 256, "number of exceptions")
     chunk.places = read_mask(source, chunk)
@@ -122,7 +123,7 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
         need(low <= 56, "dry rows")
         chunk.dry_rows = max(low, 4 * low - 96)
     need(chunk.transform != "quantized" or (chunk.dtype.quantizable and bound > 0), "a quantized chunk without a bound")
-    need(chunk.transform != "dictionary" or chunk.dtype.bits >= 16, "dictionary of elements that are too short")
+    need(chunk.transform != "numbered" or chunk.dtype.bits >= 16, "numbers of elements that are too short")
     need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
     need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
     need(chunk.shift <= chunk.dtype.word, "shift")
@@ -131,9 +132,15 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
     return bool(shift >> 7), bool(drop >> 6 & 1), bool(drop >> 7)
 
 
-def read_dictionary(source: Source, chunk: Chunk, shared: U64) -> None:
+def read_numbering(source: Source, chunk: Chunk, shared: U64) -> None:
     """Section 3.6."""
-    count = source.number(4)
+    field = source.number(4)
+    count, chunk.multiples = field & 0xFFFF, field >> 16
+    if chunk.multiples:
+        need(count == 0, "multiples with entries")
+        need(chunk.multiples <= MOST_MULTIPLES, "kind of multiples")
+        need(chunk.dtype.quantizable and chunk.dtype.bits >= 32, "multiples of elements that have none")
+        return
     need(count <= MOST_ENTRIES, "number of entries")
     chunk.own_entries = count > 0
     chunk.entries = source.words(chunk.dtype.bits // 8, count) if count else shared

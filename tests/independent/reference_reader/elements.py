@@ -74,7 +74,7 @@ def elements_of(chunk: Chunk, symbols: U64, bound: float) -> U64:
         out = from_exponents(chunk, words)
     else:
         q = differences_undone(chunk, words)
-        of_transform = {"integer": from_integers, "dictionary": from_indices}
+        of_transform = {"integer": from_integers, "numbered": from_numbers}
         own = of_transform.get(chunk.transform)
         out = own(chunk, q) if own else from_quantized(chunk.dtype, q, bound)
     out[chunk.positions] = chunk.values
@@ -94,11 +94,37 @@ def from_integers(chunk: Chunk, q: U64) -> U64:
     return ordered(q, dtype.bits) if dtype.exponent and chunk.predictor else q
 
 
-def from_indices(chunk: Chunk, q: U64) -> U64:
+def from_numbers(chunk: Chunk, q: U64) -> U64:
     """Transform 3."""
+    if chunk.multiples:
+        return from_multiples(chunk, q & low_bits(chunk.dtype.bits))
     index = q & low_bits(chunk.dtype.bits)
     need(bool((index < len(chunk.entries)).all()), "index")
     return chunk.entries[index.astype(np.intp)]
+
+
+def from_multiples(chunk: Chunk, q: U64) -> U64:
+    """Elements that are multiples of one number."""
+    dtype, kind = chunk.dtype, chunk.multiples
+    q = ordered(q, dtype.bits)
+    sign = q & np.uint64(1 << dtype.bits - 1)
+    multiplier, divisor = (dtype.arithmetic(number) for number in MULTIPLES[kind])
+    numbers = (q ^ sign).view(np.int64).astype(dtype.arithmetic)
+    with np.errstate(over="ignore"):
+        return round_to(numbers * multiplier / divisor, dtype) | sign
+
+
+MULTIPLES = dict(
+    enumerate(
+        [
+            *((1.0, 2.0**k) for k in range(13)),
+            *((1.0, 10.0**k) for k in range(1, 10)),
+            *((1 / 10.0**k, 1.0) for k in range(1, 7)),
+            *(pair for n in (255.0, 65535.0) for pair in ((1.0, n), (1 / n, 1.0))),
+        ],
+        start=1,
+    )
+)
 
 
 def from_quantized(dtype: Dtype, q: U64, bound: float) -> U64:

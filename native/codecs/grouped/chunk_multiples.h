@@ -1,0 +1,89 @@
+// Chunks of floats that are multiples of one number, such as decimals: each becomes the integer that counts it.
+// FORMAT.md, section 3.6.
+#pragma once
+#include "codecs/grouped/choices.h"
+#include "codecs/grouped/rans_tables.h"
+#include "codecs/multiple_integers.h"
+#include "codecs/transform.h"
+#include "stream/multiples_choice.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// Between elements and their numbers: what counts the element without its sign, in the order of signed zeros and numbers.
+template <class T>
+class ChunkMultiples {
+  using Word = typename T::Word;
+  using Scalar = typename Word::scalar;
+
+ public:
+  ARRCOMP_METHOD ChunkMultiples(const Element& element, int kind) : integers_(multiples_of_chunk(element, kind)) {}
+
+  // In lanes of `failed` no number gives back the element.
+  ARRCOMP_METHOD Word number(Word bits, Mask& failed) const {
+    const Word sign = bits & splat<Word>(sign_bit), size = bits ^ sign;
+    return order_floats(integers_.of(size, T::widen(size), failed) | sign, T::width);
+  }
+
+  ARRCOMP_METHOD Word element(Word number) const {
+    const Word ordered = order_floats(number, T::width), sign = ordered & splat<Word>(sign_bit);
+    return integers_.element(ordered ^ sign) | sign;
+  }
+
+ private:
+  static constexpr Scalar sign_bit = Scalar{1} << (T::width - 1);
+
+  MultipleIntegers<T> integers_;
+};
+
+// Replaces the `count` numbers at `elements` by their elements.
+template <class T>
+ARRCOMP_CALLED void count_multiples(Element element, int kind, typename T::storage* elements, int count) {
+  const ChunkMultiples<T> multiples(element, kind);
+  for (int first = 0; first < count; first += lanes_per_row) {
+    const int n = lanes_of_row(count, first / lanes_per_row);
+    sync();  // lanes behind the last element read that one too
+    const typename T::Word number = load_row(elements + first, n);
+    sync();
+    store_row(elements + first, multiples.element(number), n);
+  }
+  sync();
+}
+
+// Of which multiples a sample's values are, or 0: they need some bits less than the values, and few of these may be no
+// multiples. Each lane tries a kind. The kind of which most values are multiples is taken, and of these the one with the
+// shortest integers. Zeros, NaN and infinities tell nothing.
+template <class T>
+ARRCOMP_PART int find_multiples(const SampledValues<typename T::Word>& sample, const Tables& tables, int mantissa_bits) {
+  using Word = typename T::Word;
+  using Real = typename T::Real;
+  using Scalar = typename Word::scalar;
+  constexpr int most = 32, least = 8, values_per_miss = 16, saved_bits = 2;
+  constexpr Scalar without_sign = static_cast<Scalar>(~Scalar{0}) >> 1;
+  const auto& kinds = tables.multiples_of(Scalar{});
+  const Real multiplier = T::widen(load(kinds.multiplier)), divisor = T::widen(load(kinds.divisor)),
+             inverse = T::widen(load(kinds.inverse));
+  const Real largest = splat<Real>(static_cast<typename Real::scalar>(uint64_t{1} << (mantissa_bits - saved_bits)));
+  Word all = splat<Word>(0);
+  U32 misses = splat<U32>(0);
+  int seen = 0;
+  for (int place = 0; place < 2 * most && seen < most; ++place) {
+    const int row = place % sample.count, lane = (5 * place + place / sample.count) % lanes_per_row;
+    const Word value = splat<Word>(sample.rows[row * sample.distance + lane] & without_sign);
+    const Real number = T::widen(value);
+    if (any(eq(value, splat<Word>(0)) | ~le(number, splat<Real>(T::largest)))) continue;
+    const Real scaled = number * inverse;
+    const Mask is_small = le(scaled, largest);
+    const Word integer = round_to_integer(select(is_small, scaled, splat<Real>(0)));
+    const Mask holds = is_small & eq(T::narrow(seed_value(integer) * multiplier / divisor), value);
+    all = all | select(holds, integer, splat<Word>(0));
+    misses = misses + select(holds, splat<U32>(0), splat<U32>(1));
+    if (static_cast<int>(min_all(misses)) > 1 + seen / values_per_miss) return 0;
+    ++seen;
+  }
+  if (seen < least) return 0;
+  constexpr int bits_of_length = 8;  // and of a lane's number
+  const U32 cost = (misses << bits_of_length | bit_length(all)) << bits_of_length | lane_numbers();
+  return static_cast<int>(min_all(cost) & low_mask(bits_of_length)) + 1;
+}
+
+}  // namespace arrcomp::ARRCOMP_ISA
