@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 CHUNK, ROWS, TABLES = 4096, 128, 192
 _BITS = {10: 16, 11: 16, 12: 32, 13: 64}  # of an element, by the dtype's id: floats
-_TRANSFORMS = ("quantized", "integer", "exponent", "dictionary")
+_TRANSFORMS = ("quantized", "integer", "exponent", "numbered")
 _CODERS = ("none", "packed", "entropy")
 _MASKS = ("none", "blocks", "values", "marks")
 

@@ -37,7 +37,7 @@ ARRCOMP_SHARED constexpr int dry_rows_of(int dry) { return dry <= 32 ? dry : 4 *
 
 // Of elements that have numbers: bits of those that have a dictionary, and of multiples.
 constexpr int least_width_of_dictionary = 16, least_width_of_multiples = 32;
-constexpr int most_entries = 4096;  // of a dictionary
+constexpr int most_entries = 4096;   // of a dictionary
 constexpr int bits_of_entries = 16;  // of a chunk whose elements have numbers: kinds of multiples stand above them
 
 constexpr int least_missing = 4;  // fewer equal elements are not left out of a chunk

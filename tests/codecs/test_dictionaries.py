@@ -40,7 +40,7 @@ def chunks_of(stream: bytes) -> list[Chunk]:
 
 
 def transforms(stream: bytes) -> set[str]:
-    return {chunk.transform for chunk in chunks_of(stream)}
+    return {chunk.kind for chunk in chunks_of(stream)}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -75,7 +75,7 @@ def test_chunks_of_a_group_share_a_dictionary() -> None:
     array = drawn(any_elements("float32", 100), 1 << 20)
     stream = checks.stream_of(array, Lossless())
     chunks = chunks_of(stream)
-    assert {chunk.transform for chunk in chunks} == {"dictionary"}
+    assert {chunk.kind for chunk in chunks} == {"dictionary"}
     assert [chunk.own_entries for chunk in chunks] == [False, False, False, True] * 64
     values = np.unique(array)
     for chunk in chunks:
@@ -102,7 +102,7 @@ def test_a_chunk_has_its_own_dictionary_where_others_have_other_elements() -> No
     array = np.concatenate([group, rest])
     stream = checks.stream_of(array, Lossless())
     chunks = chunks_of(stream)[:4]
-    assert [chunk.transform == "dictionary" for chunk in chunks] == [True, False, True, True]
+    assert [chunk.kind == "dictionary" for chunk in chunks] == [True, False, True, True]
     assert [chunk.own_entries for chunk in chunks] == [True, False, True, True]
     assert [len(chunk.entries) for chunk in chunks] == [40, 0, 90, 40]
     checks.check_same_bits(checks.array_of(stream), array)

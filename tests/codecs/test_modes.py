@@ -22,7 +22,7 @@ EVERY_CHOICE = {
     *("quantized none", "quantized packed", "quantized entropy"),
     *("integer none", "integer packed", "integer entropy"),
     *("exponent packed", "exponent entropy", "signs", "no signs"),
-    *("dictionary packed", "dictionary entropy", "own entries", "entries of another"),
+    *("numbered packed", "numbered entropy", "own entries", "entries of another", "multiples"),
     *("mask none", "mask blocks", "mask values", "mask marks"),
     *("predictor", "no predictor", "plain map", "zigzag map"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
@@ -43,7 +43,9 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
         yield "no base" if chunk.base is None else "base of integers"
     if chunk.transform == "exponent":
         yield "no signs" if chunk.plain else "signs"
-    if chunk.transform == "dictionary":
+    if chunk.multiples:
+        yield "multiples"
+    elif chunk.transform == "numbered":
         yield "own entries" if chunk.own_entries else "entries of another"
     if chunk.coder == "entropy":
         yield "shift" if chunk.shift else "no shift"
@@ -103,6 +105,7 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
     yield from ((array, ErrorBounded(abs=1e-3)) for array in _gaps(rng, weights))
     for speed in ("default", "fast"):
         yield weights[rng.integers(0, 30, n)], Lossless(speed=speed)
+        yield np.round(300 * weights, 2), Lossless(speed=speed)
     yield np.where(np.arange(1 << 18) < 8192, weights[rng.integers(0, 9, 1 << 18)], 0), Lossless()
 
 

@@ -111,12 +111,15 @@ def test_what_is_no_multiple_has_none(name: str, kind: str) -> None:
         assert found is None or found.multiples is None
 
 
-def test_few_integers_are_not_predicted_from_each_other() -> None:
-    """As counts are not: their multiples alone save most. They are too many for a dictionary."""
-    x = np.random.default_rng(4).integers(1, 60_000, (60, 70)) / 10
-    found = prediction_of(x, Lossless(predictor="auto"))
-    assert (found.multiples, found.differences, found.steps) == ((1.0, 10.0, 0.0, 0), 0, ())
-    assert nbytes_of(x, Lossless(predictor="auto")) < 0.4 * nbytes_of(x, Lossless())
+def test_random_multiples_are_not_predicted_from_each_other() -> None:
+    """As counts are not. Without a predictor, chunks find those of one tenth themselves, but not any step."""
+    integers = np.random.default_rng(4).integers(1, 60_000, (60, 70))
+    tenths = checks.stream_of(integers / 10, Lossless(predictor="auto"))
+    assert reference_reader.describe_prediction(tenths) is None
+    steps = integers * 0.0173
+    found = prediction_of(steps, Lossless(predictor="auto"))
+    assert (found.multiples, found.differences, found.steps) == ((0.0173, 1.0, 0.0, 0), 0, ())
+    assert nbytes_of(steps, Lossless(predictor="auto")) < 0.4 * nbytes_of(steps, Lossless())
 
 
 def test_few_different_numbers_need_no_multiples() -> None:

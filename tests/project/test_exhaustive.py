@@ -87,7 +87,7 @@ def test_modes_are_reached_but_those_that_writers_never_choose(found: dict[str, 
     never = {name for name, count in found["modes"].items() if not count}
     wide = set() if found["float64"] else {"words above 32 bits"}
     rare = {"groups of 2", "groups of 4", "states that carry nothing"}  # 2^20 values; exponents that share a group
-    assert never - wide == rare | {"exponent, none", "dictionary, none"}
+    assert never - wide == rare | {"exponent, none", "numbered, none"}
 
 
 @pytest.mark.parametrize("bits", [16, 18])

@@ -149,6 +149,14 @@ def _few_elements() -> NDArray[np.float32]:
     return values
 
 
+def decimals(words: NDArray[np.uint64], dtype: str) -> Array:
+    """Numbers of two places and of either sign, zeros of both; each 300th is NaN, or is no decimal."""
+    counts = (words % np.uint64(2001)).astype(np.int64) - 1000
+    x = np.where(counts == 0, np.where(words >> np.uint64(63) == 1, 0.0, -0.0), counts / 100).astype(dtype)
+    x[::300] = np.where(words[::300] >> np.uint64(62) == 0, np.nan, 1 / 3)
+    return x
+
+
 def _groups_of_two() -> NDArray[np.int8]:
     values = np.zeros((1 << 18) + 4096 + 77, np.int8)
     values[200000:209000] = bell_integers(9000, 14) >> 13
@@ -290,6 +298,14 @@ GOLDEN: dict[str, Golden] = {
     ),
     "lossless_float16_dictionary": Golden(
         lambda: any_of(random_words(5, 95).astype(np.uint16).view(np.float16), 4500, 96), arrcomp.Lossless()
+    ),
+    "lossless_float32_multiples": Golden(lambda: decimals(random_words(9000, 101), "f4"), arrcomp.Lossless()),
+    "lossless_float64_multiples_missing": Golden(
+        lambda: np.where(np.isnan(_missing(np.nan, 2, 300)), np.nan, np.cumsum(bell_integers(9000, 102) >> 16) / 1000),
+        arrcomp.Lossless(speed="fast"),
+    ),
+    "lossless_complex64_multiples": Golden(
+        lambda: (np.arange(5000, dtype="f4") % 377 / np.float32(255)).view(np.complex64), arrcomp.Lossless()
     ),
     "lossless_bool_mask": Golden(lambda: random_words(9000, 13) % np.uint64(5) == 0, arrcomp.Lossless()),
     "lossless_int8_groups_of_two": Golden(_groups_of_two, arrcomp.Lossless()),

@@ -200,6 +200,10 @@ SMALL: dict[str, Callable[[], bytes]] = {
     ),
     "pointwise": lambda: checks.stream_of(weights(700), ErrorBounded(pointwise=1e-2)),
     "exponents": lambda: checks.stream_of(weights(500).astype(checks.numpy_dtype("bfloat16")), Lossless()),
+    "multiples": lambda: checks.stream_of(_decimals("f4", 19, 37, one_in=50), Lossless()),
+    "multiples, missing, float64": lambda: checks.stream_of(
+        np.where(np.arange(900) % 70 < 20, np.nan, np.arange(900) % 401 / 100), Lossless(speed="fast")
+    ),
     "dictionary": lambda: checks.stream_of(_few(np.float32, 9), Lossless()),
     "dictionary, float16, missing": lambda: checks.stream_of(_few(np.float16, 33, share=0.3), Lossless()),
     "dictionary, int64": lambda: checks.stream_of(_few(np.int64, 4), Lossless(speed="fast")),

@@ -49,15 +49,19 @@ ARRCOMP_CALLED void count_multiples(Element element, int kind, typename T::stora
   sync();
 }
 
-// Of which multiples a sample's values are, or 0: they need some bits less than the values, and few of these may be no
-// multiples. Each lane tries a kind. The kind of which most values are multiples is taken, and of these the one with the
-// shortest integers. Zeros, NaN and infinities tell nothing.
+// How many of some values, and one more, may be no multiples: other elements are told by two.
+ARRCOMP_INLINE int most_misses(int seen) { return seen < 4 ? 1 : 2 + seen / 16; }
+
+// Of which multiples a sample's values are, or 0: their integers need some bits less than the values, and few of these may
+// be exceptions. Each lane tries a kind; the one that takes the fewest bits is chosen. Zeros tell nothing, nor do NaN and numbers that are too large for any kind, such as what stands for
+// missing values.
 template <class T>
-ARRCOMP_PART int find_multiples(const SampledValues<typename T::Word>& sample, const Tables& tables, int mantissa_bits) {
+ARRCOMP_PART int find_multiples(const SampledValues<typename T::Word>& sample, const Tables& tables,
+                                int mantissa_bits) {
   using Word = typename T::Word;
   using Real = typename T::Real;
   using Scalar = typename Word::scalar;
-  constexpr int most = 32, least = 8, values_per_miss = 16, saved_bits = 2;
+  constexpr int most_places = 128, most = 32, least = 8, saved_bits = 2;
   constexpr Scalar without_sign = static_cast<Scalar>(~Scalar{0}) >> 1;
   const auto& kinds = tables.multiples_of(Scalar{});
   const Real multiplier = T::widen(load(kinds.multiplier)), divisor = T::widen(load(kinds.divisor)),
@@ -66,24 +70,24 @@ ARRCOMP_PART int find_multiples(const SampledValues<typename T::Word>& sample, c
   Word all = splat<Word>(0);
   U32 misses = splat<U32>(0);
   int seen = 0;
-  for (int place = 0; place < 2 * most && seen < most; ++place) {
+  for (int place = 0; place < most_places && seen < most; ++place) {
     const int row = place % sample.count, lane = (5 * place + place / sample.count) % lanes_per_row;
     const Word value = splat<Word>(sample.rows[row * sample.distance + lane] & without_sign);
-    const Real number = T::widen(value);
-    if (any(eq(value, splat<Word>(0)) | ~le(number, splat<Real>(T::largest)))) continue;
-    const Real scaled = number * inverse;
+    const Real scaled = T::widen(value) * inverse;
     const Mask is_small = le(scaled, largest);
+    if (!any(is_small & ne(value, splat<Word>(0)))) continue;
     const Word integer = round_to_integer(select(is_small, scaled, splat<Real>(0)));
     const Mask holds = is_small & eq(T::narrow(seed_value(integer) * multiplier / divisor), value);
     all = all | select(holds, integer, splat<Word>(0));
     misses = misses + select(holds, splat<U32>(0), splat<U32>(1));
-    if (static_cast<int>(min_all(misses)) > 1 + seen / values_per_miss) return 0;
+    if (static_cast<int>(min_all(misses)) > most_misses(seen)) return 0;
     ++seen;
   }
   if (seen < least) return 0;
-  constexpr int bits_of_length = 8;  // and of a lane's number
-  const U32 cost = (misses << bits_of_length | bit_length(all)) << bits_of_length | lane_numbers();
-  return static_cast<int>(min_all(cost) & low_mask(bits_of_length)) + 1;
+  constexpr int shift_of_width = T::width == 64 ? 6 : 5, shift_of_position = 4, shift_of_most = 5, bits_of_lane = 5;
+  const U32 bits_of_exceptions = (misses << shift_of_width) + (misses << shift_of_position);
+  const U32 bits = bits_of_exceptions + (bit_length(all) << shift_of_most);
+  return static_cast<int>(min_all(bits << bits_of_lane | lane_numbers()) & low_mask(bits_of_lane)) + 1;
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

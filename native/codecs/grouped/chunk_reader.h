@@ -13,12 +13,12 @@ namespace arrcomp::ARRCOMP_ISA {
 template <bool may_be_masked = true>
 struct ChunkReader {
   ChunkHead header;
-  int whole;               // elements of the chunk
-  int count, rows;         // those that are present, and their rows
-  MissingHead missing;     // or what is not coded, where a mask has marks
-  const uint8_t* marks;    // where elements are missing
-  const uint32_t* masked;  // what those of a mask say, a word for each row, once they are read
-  uint64_t fill;           // the bits of missing elements
+  int whole;                     // elements of the chunk
+  int count, rows;               // those that are present, and their rows
+  MissingHead missing;           // or what is not coded, where a mask has marks
+  const uint8_t* marks;          // where elements are missing
+  const uint32_t* masked;        // what those of a mask say, a word for each row, once they are read
+  uint64_t fill;                 // the bits of missing elements
   int multiples;                 // their kind, or 0
   DictionaryEntries dictionary;  // else
   int coded_rows;

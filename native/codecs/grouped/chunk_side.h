@@ -14,7 +14,8 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   using Choice::context_, Choice::memory_, Choice::words_;
   using Choice::element_bits, Choice::start, Choice::rows_of_tile, Choice::carries;
   using Choice::has_states_;
-  using Choice::leaves_out_, Choice::numbering_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_, Choice::coded_rows_;
+  using Choice::leaves_out_, Choice::numbering_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_,
+      Choice::coded_rows_;
   using typename Choice::Word;
 
   using Choice::Choice;
@@ -170,8 +171,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
         memcpy(side_ + e * 2, &position, 2);
       }
       for (int e = 0; e < exceptions_; ++e)
-        memcpy(values + e * sizeof(typename T::storage), elements + memory_.positions[e],
-               sizeof(typename T::storage));
+        memcpy(values + e * sizeof(typename T::storage), elements + memory_.positions[e], sizeof(typename T::storage));
       for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
     }
     sync();  // the positions have been read before another chunk has some

@@ -283,11 +283,11 @@ class ChunkValues {
   uint64_t first_;
   const typename T::storage* next_;
   int count_, rows_;
-  bool leaves_out_;   // elements that are missing: these are the others
-  int numbering_;     // by which the elements are numbers
-  int repeated_;      // the place of an element that may be worth leaving out, with all equal ones; or -1
-  int index_bits_;    // of an index, where elements may be few different ones, else 0
-  int multiples_;     // the kind of which elements may be multiples, else 0
+  bool leaves_out_;  // elements that are missing: these are the others
+  int numbering_;    // by which the elements are numbers
+  int repeated_;     // the place of an element that may be worth leaving out, with all equal ones; or -1
+  int index_bits_;   // of an index, where elements may be few different ones, else 0
+  int multiples_;    // the kind of which elements may be multiples, else 0
   ChunkHead head_;
   int exponent_shift_;  // low bits of the words of exponents, which their symbols leave
   int dropped_;         // bits of the mantissa that are rounded off

@@ -272,8 +272,7 @@ enum class DictionaryFound : uint8_t { none, same, other };
 // all of the chunk's. It has no more entries than pay: a new one is not looked for where none do.
 template <class T>
 ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
-                                               ElementRange chunk, ElementRange others,
-                                               uint32_t entries_that_pay) {
+                                               ElementRange chunk, ElementRange others, uint32_t entries_that_pay) {
   constexpr auto most_in_memory = static_cast<uint32_t>(DictionaryMemory<typename T::Word::scalar>::most);
   const auto most = static_cast<int>(entries_that_pay < most_in_memory ? entries_that_pay : most_in_memory);
   Dictionary<T> dictionary(*memory, element);

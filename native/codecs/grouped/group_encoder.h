@@ -15,8 +15,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side::chunks_, Side::has_states_, Side::side_;
   using Side::context_, Side::memory_, Side::words_;
   using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
-  using Side::may_have_dictionary, Side::no_numbers, Side::places;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
+  using Side::may_have_dictionary, Side::no_numbers, Side::places;
   using Side::rows_of_tile, Side::has_dry_rows;
   using typename Side::Memory, typename Side::Word;
 

@@ -61,6 +61,13 @@ class Chunk:
         return -(-self.m // LANES)
 
     @property
+    def kind(self) -> str:
+        """The transform, or what numbers stand for."""
+        if self.transform != "numbered":
+            return self.transform
+        return "multiples" if self.multiples else "dictionary"
+
+    @property
     def exceptions(self) -> int:
         """How many elements are exceptions."""
         return len(self.positions)

@@ -94,7 +94,7 @@ def reference_nbytes(data: bytes) -> int:
 
 
 def is_specified(data: bytes) -> bool:
-    """Whether the page says what all elements of a stream are: not of quantized ones that no writer makes."""
+    """Whether the page says what all elements of a stream are: not of quantized ones and multiples that no writer makes."""
     stream = take_apart(data)
     if stream.dtype.bits < 64 or stream.codec not in GROUPED:
         return True
@@ -104,7 +104,7 @@ def is_specified(data: bytes) -> bool:
         )
     if stream.predicted:
         return not has_unspecified_codes(read_parts(stream.payload, stream.dtype, stream.n), stream.dtype)
-    return not any(chunk.transform == "quantized" for chunk in describe(data))
+    return not any(chunk.kind in ("quantized", "multiples") for chunk in describe(data))
 
 
 def describe_lines(data: bytes) -> list[LineChunk]:
