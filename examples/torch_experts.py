@@ -1,8 +1,7 @@
 """A mixture of experts on two processes, whose tokens and gradients are exchanged in 32, 8 and 4 bits per value.
 
-Each process has one expert and tokens of its own. A router chooses an expert for each token. An all-to-all sends the
-tokens to their experts, and another one sends the results back; each token has its own scale. The processes
-communicate by Gloo; on GPUs use NCCL. The script starts both.
+Each process has an expert and tokens. A router chooses an expert for each token; an all-to-all sends it there, another
+sends the result back. Each token has its own scale. The script starts both processes, with Gloo; on GPUs use NCCL.
 
     pip install ".[torch]"
     python examples/torch_experts.py

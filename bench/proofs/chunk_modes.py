@@ -115,9 +115,9 @@ def _missing(data: Array, after: Array, misses: Array, bits: int) -> tuple[Array
 
 
 def _dictionary_bytes(data: Array, after: Array, chosen: Array, bits: int) -> Array:
-    """The bytes of each chunk's dictionary (section 3.6)."""
+    """The bytes of each chunk's dictionary (section 3.6): multiples have no entries."""
     taken = np.zeros(len(chosen), np.int64)
-    taken[chosen] = 4 + -(-_fields(data, after, chosen) * bits // 32) * 4
+    taken[chosen] = 4 + -(-(_fields(data, after, chosen) & 0xFFFF) * bits // 32) * 4
     return taken
 
 

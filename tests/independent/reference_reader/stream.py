@@ -94,7 +94,7 @@ def reference_nbytes(data: bytes) -> int:
 
 
 def is_specified(data: bytes) -> bool:
-    """Whether the page says what all elements of a stream are: not of quantized ones and multiples that no writer makes."""
+    """Whether the page says what all elements of a stream are: not of large quantized ones and multiples."""
     stream = take_apart(data)
     if stream.dtype.bits < 64 or stream.codec not in GROUPED:
         return True
