@@ -119,20 +119,38 @@ class Dictionary {
 
   // Adds those that are none yet; false where there are more than `most` then.
   ARRCOMP_PART bool add(const ElementRange& elements, int most) {
-    return each_row(elements, [&](int, Word key) ARRCOMP_LAMBDA {
+    recent_ = 0;
+    const bool are_all = each_row(elements, [&](int, Word key) ARRCOMP_LAMBDA {
       Mask found;
       find(key, found);
       Mask absent = ~found;
-      if (!any(absent)) return true;
-      do {
-        if (entries_ >= most) return false;
+      for (int i = 0; i < recent_ && any(absent); ++i) absent = absent & ne(key, splat<Word>(memory_.recent[i]));
+      while (any(absent)) {
+        if (entries_ + recent_ >= most) return false;
         const Scalar next = value_of_first(key, absent);
-        insert(next);
         absent = absent & ne(key, splat<Word>(next));
-      } while (any(absent));
-      make_tree();
+        if (leader()) memory_.recent[recent_] = next;
+        sync();
+        if (++recent_ == lanes_per_row) merge_recent();
+      }
       return true;
     });
+    if (are_all && recent_ > 0) merge_recent();
+    return are_all;
+  }
+
+  // The entries of now are those of later, unless others that come are too many.
+  ARRCOMP_METHOD void save() {
+    for (int i = 0; i < entries_; i += lanes_per_row) store(memory_.kept + i, load(keys() + i));
+    kept_ = entries_;
+  }
+  ARRCOMP_METHOD void restore() {
+    sync();  // the entries have been read
+    for (int i = 0; i < entries_; i += lanes_per_row)
+      store(keys() + i, i < kept_ ? load(memory_.kept + i) : splat<Word>(~Scalar{0}));
+    entries_ = kept_;
+    sync();
+    make_tree();
   }
 
   // As that of the chunks before.
@@ -248,22 +266,59 @@ class Dictionary {
     return place;
   }
 
-  // Each larger key moves up by a place. The tree stays as it is.
-  ARRCOMP_METHOD void insert(Scalar key) {
-    const Word own = splat<Word>(key);
-    for (int i = entries_ / lanes_per_row * lanes_per_row; i >= 0; i -= lanes_per_row) {
-      const Word larger = load(keys() + i), before = load(keys() + i - 1);
-      sync();
-      store(keys() + i, min(larger, max(before, own)));
-    }
+  // ---- keys that are not among the entries yet
+
+  ARRCOMP_PART void merge_recent() {
+    sort_recent();
+    Mask found;
+    store(memory_.places, find(load(memory_.recent), found) + lane_numbers());
     sync();
-    ++entries_;
+    for (int row = (entries_ + recent_ - 1) / lanes_per_row, before = recent_; row >= 0 && before > 0; --row) {
+      const int behind = before;  // of those that are recent, in this row or one before it
+      while (before > 0 && memory_.places[before - 1] >= static_cast<uint32_t>(row * lanes_per_row)) --before;
+      merge_row(row, before, behind);
+    }
+    entries_ += recent_;
+    recent_ = 0;
+    make_tree();
+  }
+
+  // Those without a place come behind all others.
+  ARRCOMP_PART void sort_recent() {
+    const Mask valid = mask(low_mask(recent_));
+    const Word key = select(valid, load(memory_.recent), splat<Word>(~Scalar{0}));
+    U32 rank = select(valid, splat<U32>(0), lane_numbers());
+    for (int i = 0; i < recent_; ++i)
+      rank = rank + select(lt(splat<Word>(memory_.recent[i]), key) & valid, splat<U32>(1), splat<U32>(0));
+    store(memory_.places, rank);
+    sync();
+    Word sorted = splat<Word>(~Scalar{0});
+    for (int i = 0; i < recent_; ++i)
+      sorted = select(eq(lane_numbers(), splat<U32>(memory_.places[i])), splat<Word>(memory_.recent[i]), sorted);
+    sync();
+    store(memory_.recent, sorted);
+    sync();
+  }
+
+  // The row gets the recent keys from `first` to `end`; of those before them there are `first`.
+  ARRCOMP_METHOD void merge_row(int row, int first, int end) {
+    const U32 place = lane_numbers() + splat<U32>(static_cast<uint32_t>(row * lanes_per_row));
+    U32 smaller = splat<U32>(static_cast<uint32_t>(first));
+    for (int i = first; i < end; ++i)
+      smaller = smaller + select(lt(splat<U32>(memory_.places[i]), place), splat<U32>(1), splat<U32>(0));
+    Word merged = gather_elements<Word>(keys(), place - smaller);
+    for (int i = first; i < end; ++i)
+      merged = select(eq(place, splat<U32>(memory_.places[i])), splat<Word>(memory_.recent[i]), merged);
+    sync();
+    store(keys() + row * lanes_per_row, merged);
+    sync();
   }
 
   Memory& memory_;
   FloatOrder<Word> order_;
   Scalar first_key_;
   int entries_, rows_;
+  int recent_ = 0, kept_ = 0;
 };
 
 enum class DictionaryFound : uint8_t { none, same, other };
@@ -284,11 +339,9 @@ ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word
     return DictionaryFound::none;
   }
   const int twice = 2 * dictionary.entries();
+  dictionary.save();
   const bool is_of_group = dictionary.add(others, twice < most ? twice : most);
-  if (!is_of_group) {
-    dictionary.clear();
-    dictionary.add(chunk, most);
-  }
+  if (!is_of_group) dictionary.restore();
   dictionary.keep(is_of_group);
   return DictionaryFound::other;
 }

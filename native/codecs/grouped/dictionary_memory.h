@@ -17,6 +17,9 @@ struct DictionaryMemory {
   static constexpr int most = most_places - 1;  // entries that a writer gives a dictionary
 
   Scalar keys[1 + most_places + lanes_per_row];    // 0, the entries' keys in order, then the largest number
+  Scalar kept[most_places + lanes_per_row];        // keys as they were before others came
+  Scalar recent[lanes_per_row];                    // keys that are not among the entries yet
+  uint32_t places[lanes_per_row];                  // of these, once they will be
   uint32_t tree[sizeof(Scalar) / 4][most_places];  // a search tree of them, row by row; upper halves apart
   int entries;                                     // 0: there is no dictionary
   bool is_of_group;                                // all of the group's elements are in it
