@@ -35,15 +35,15 @@ class ChunkMultiples {
   MultipleIntegers<T> integers_;
 };
 
-// Replaces the `count` numbers at `elements` by their elements.
+// Replaces the `count` numbers at `elements` by the multiples that they count.
 template <class T>
-ARRCOMP_CALLED void count_multiples(Element element, int kind, typename T::storage* elements, int count) {
+ARRCOMP_CALLED void make_multiples(Element element, int kind, typename T::storage* elements, int count) {
   const ChunkMultiples<T> multiples(element, kind);
+  sync();  // the numbers are written
   for (int first = 0; first < count; first += lanes_per_row) {
     const int n = lanes_of_row(count, first / lanes_per_row);
-    sync();  // lanes behind the last element read that one too
     const typename T::Word number = load_row(elements + first, n);
-    sync();
+    sync();  // lanes behind the last element read that one too
     store_row(elements + first, multiples.element(number), n);
   }
   sync();
@@ -53,8 +53,8 @@ ARRCOMP_CALLED void count_multiples(Element element, int kind, typename T::stora
 ARRCOMP_INLINE int most_misses(int seen) { return seen < 4 ? 1 : 2 + seen / 16; }
 
 // Of which multiples a sample's values are, or 0: their integers need some bits less than the values, and few of these may
-// be exceptions. Each lane tries a kind; the one that takes the fewest bits is chosen. Zeros tell nothing, nor do NaN and numbers that are too large for any kind, such as what stands for
-// missing values.
+// be exceptions. Each lane tries a kind; the one that takes the fewest bits is chosen. Zeros tell nothing, nor do NaN and
+// numbers that are too large for any kind, such as what stands for missing values.
 template <class T>
 ARRCOMP_PART int find_multiples(const SampledValues<typename T::Word>& sample, const Tables& tables,
                                 int mantissa_bits) {

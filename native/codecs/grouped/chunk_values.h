@@ -134,7 +134,6 @@ class ChunkValues {
   static constexpr int no_numbers = 0, places = -1;
 
   ARRCOMP_METHOD bool has_numbers() const { return may_have_dictionary && numbering_ != no_numbers; }
-  ARRCOMP_METHOD bool has_places() const { return may_have_dictionary && numbering_ == places; }
   ARRCOMP_METHOD bool has_multiples() const { return may_have_multiples && numbering_ > no_numbers; }
 
   // The elements themselves, of those that are present.
@@ -148,6 +147,7 @@ class ChunkValues {
     set_elements(own.array, own.first, own.count);
     numbering_ = numbering;
     if (numbering == no_numbers) return true;
+    exceptions_ = 0;
     auto* const numbers = reinterpret_cast<typename T::storage*>(memory_.numbered.numbers);
     bool are_few_exceptions = true;
     if (has_multiples()) {
@@ -315,7 +315,6 @@ class ChunkValues {
   ARRCOMP_PART bool number_multiples(typename T::storage* numbers) {
     const ChunkMultiples<T> multiples(context_.element, numbering_);
     Word last = splat<Word>(0);
-    exceptions_ = 0;
     for (int r = 0; r < rows_; ++r) {
       Mask failed;
       const Word number = multiples.number(element_bits(r), failed);

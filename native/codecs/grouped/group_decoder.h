@@ -141,7 +141,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   ARRCOMP_APART void replace_numbers() {
     if constexpr (T::quantizes && T::width >= least_width_of_multiples)
       if (chunk_.multiples > 0)
-        return count_multiples<T>(layout_.context.element, chunk_.multiples, this->chunk_elements(), chunk_.count);
+        return make_multiples<T>(layout_.context.element, chunk_.multiples, this->chunk_elements(), chunk_.count);
     failed_ = failed_ || !look_up<T>(chunk_.dictionary, this->chunk_elements(), chunk_.count);
   }
 
