@@ -2,6 +2,7 @@
 // FORMAT.md, section 3.6.
 #pragma once
 #include "codecs/grouped/choices.h"
+#include "codecs/grouped/dictionary_memory.h"
 #include "codecs/grouped/rans_tables.h"
 #include "codecs/multiple_integers.h"
 #include "codecs/transform.h"
@@ -35,6 +36,30 @@ class ChunkMultiples {
   MultipleIntegers<T> integers_;
 };
 
+// Writes the numbers of elements, and which lanes of each row have none: these get one that is near. True where all have
+// one.
+template <class T>
+ARRCOMP_CALLED bool count_multiples(Element element, int kind, ElementRange elements, typename T::storage* numbers,
+                                    uint32_t* failed) {
+  using Word = typename T::Word;
+  const ChunkMultiples<T> multiples(element, kind);
+  Word last = splat<Word>(0);
+  Mask all_failed = mask(0);
+  for (int first = 0, row = 0; first < elements.count; first += lanes_per_row, ++row) {
+    const uint64_t place = elements.first + static_cast<uint64_t>(first);
+    Mask own;
+    const Word number =
+        multiples.number(load_elements<T>(elements.array, place, lanes_of_row(elements.count, row)), own);
+    last = select(own, last, number);
+    store(numbers + first, last);
+    const uint32_t of_row = bits(own);
+    if (leader()) failed[row] = of_row;
+    all_failed = all_failed | own;
+  }
+  sync();
+  return !any(all_failed);
+}
+
 // Replaces the `count` numbers at `elements` by the multiples that they count.
 template <class T>
 ARRCOMP_CALLED void make_multiples(Element element, int kind, typename T::storage* elements, int count) {
@@ -56,14 +81,13 @@ ARRCOMP_INLINE int most_misses(int seen) { return seen < 4 ? 1 : 2 + seen / 16; 
 // be exceptions. Each lane tries a kind; the one that takes the fewest bits is chosen. Zeros tell nothing, nor do NaN and
 // numbers that are too large for any kind, such as what stands for missing values.
 template <class T>
-ARRCOMP_PART int find_multiples(const SampledValues<typename T::Word>& sample, const Tables& tables,
-                                int mantissa_bits) {
+ARRCOMP_CALLED int find_multiples(SampledValues<typename T::Word> sample, const Tables* tables, int mantissa_bits) {
   using Word = typename T::Word;
   using Real = typename T::Real;
   using Scalar = typename Word::scalar;
   constexpr int most_places = 128, most = 32, least = 8, saved_bits = 2;
   constexpr Scalar without_sign = static_cast<Scalar>(~Scalar{0}) >> 1;
-  const auto& kinds = tables.multiples_of(Scalar{});
+  const auto& kinds = tables->multiples_of(Scalar{});
   const Real multiplier = T::widen(load(kinds.multiplier)), divisor = T::widen(load(kinds.divisor)),
              inverse = T::widen(load(kinds.inverse));
   const Real largest = splat<Real>(static_cast<typename Real::scalar>(uint64_t{1} << (mantissa_bits - saved_bits)));

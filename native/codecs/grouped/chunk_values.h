@@ -83,7 +83,7 @@ class ChunkValues {
     head_ = ChunkHead{};
     head_.transform = transform;
     if (!has_multiples()) exceptions_ = 0;  // those of multiples are no such
-    index_bits_ = multiples_ = 0;
+    found_ = 0;
   }
 
   // ---- elements that are left out
@@ -131,7 +131,7 @@ class ChunkValues {
   // ---- elements that have numbers: places in a dictionary, or what counts multiples
 
   // Of multiples it is their kind.
-  static constexpr int no_numbers = 0, places = -1;
+  static constexpr int no_numbers = 0, places = -1, shift_of_kind = 8;
 
   ARRCOMP_METHOD bool has_numbers() const { return may_have_dictionary && numbering_ != no_numbers; }
   ARRCOMP_METHOD bool has_multiples() const { return may_have_multiples && numbering_ > no_numbers; }
@@ -151,11 +151,10 @@ class ChunkValues {
     auto* const numbers = reinterpret_cast<typename T::storage*>(memory_.numbered.numbers);
     bool are_few_exceptions = true;
     if (has_multiples()) {
-      if constexpr (may_have_multiples) are_few_exceptions = number_multiples(numbers);
+      if constexpr (may_have_multiples) are_few_exceptions = number_multiples(own, numbers);
     } else {
       index_elements<T>(&memory_.dictionary, context_.element, own, numbers);
     }
-    sync();  // the numbers are written, and the range has been read
     if (leader()) memory_.numbered.elements = own;
     sync();
     set_elements(numbers, 0, own.count);
@@ -224,11 +223,25 @@ class ChunkValues {
     }
   }
 
+  // Of an index, where elements may be few different ones, else 0.
+  ARRCOMP_METHOD int index_bits() const { return found_ & low_mask(shift_of_kind); }
+  // The kind of which elements may be multiples, else 0.
+  ARRCOMP_METHOD int found_multiples() const { return found_ >> shift_of_kind; }
+
   ARRCOMP_METHOD void look_for_numbers() {
-    index_bits_ = bits_of_indices<T>(samples(), context_.fast);
+    found_ = bits_of_indices<T>(samples(), context_.fast);
     if constexpr (may_have_multiples)
       if (context_.element.is_float())
-        multiples_ = find_multiples<T>(samples(), *context_.tables, context_.element.mantissa_bits);
+        found_ |= find_multiples<T>(samples(), context_.tables, context_.element.mantissa_bits) << shift_of_kind;
+  }
+
+  // False where too many have no number.
+  ARRCOMP_METHOD bool number_multiples(const ElementRange& own, typename T::storage* numbers) {
+    uint32_t* const failed = memory_.numbered.failed;
+    if (count_multiples<T>(context_.element, numbering_, own, numbers, failed)) return true;
+    for (int r = 0; r < rows_; ++r)
+      if (failed[r] != 0 && !except(r, mask(failed[r]))) return false;
+    return true;
   }
 
   // ---- what is mapped to words
@@ -286,8 +299,7 @@ class ChunkValues {
   bool leaves_out_;  // elements that are missing: these are the others
   int numbering_;    // by which the elements are numbers
   int repeated_;     // the place of an element that may be worth leaving out, with all equal ones; or -1
-  int index_bits_;   // of an index, where elements may be few different ones, else 0
-  int multiples_;    // the kind of which elements may be multiples, else 0
+  int found_;        // bits of an index and a kind of multiples: one register
   ChunkHead head_;
   int exponent_shift_;  // low bits of the words of exponents, which their symbols leave
   int dropped_;         // bits of the mantissa that are rounded off
@@ -310,20 +322,6 @@ class ChunkValues {
   }
 
   // ---- values
-
-  // What counts the elements; those without a number have one that is near. False where they are too many.
-  ARRCOMP_PART bool number_multiples(typename T::storage* numbers) {
-    const ChunkMultiples<T> multiples(context_.element, numbering_);
-    Word last = splat<Word>(0);
-    for (int r = 0; r < rows_; ++r) {
-      Mask failed;
-      const Word number = multiples.number(element_bits(r), failed);
-      last = select(failed, last, number);
-      store(numbers + r * lanes_per_row, last);
-      if (any(failed) && !except(r, failed)) return false;
-    }
-    return true;
-  }
 
   // What a row of elements is at first: quantized, or bits with mantissas rounded, integers with their sign. `failed`
   // gets those that have none.
@@ -461,15 +459,17 @@ class ChunkValues {
   // Returns how many are made.
   template <class Value>
   ARRCOMP_METHOD int take_at_sight(int stride, Value value) const {
-    const int full = (count_ / lanes_per_row + stride - 1) / stride;
+    const int full = (count_ / lanes_per_row + stride - 1) / stride, distance = stride * lanes_per_row;
+    const auto* row = elements_of(0);
     int s = 0;
     ARRCOMP_ROLLED for (; s + sample_batch <= full; s += sample_batch) {  // counted: sample values, 16 rows
       Word x[sample_batch];
       Mask served = mask(~0u);
-      ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) x[i] = load(elements_of((s + i) * stride));
+      ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) x[i] = load(row + i * distance);
       ARRCOMP_UNROLL for (Word& v : x) v = value(v, served);
       if (any(~served)) break;
       ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) store(sampled_row(s + i), x[i]);
+      row += sample_batch * distance;
     }
     return s;
   }

@@ -29,6 +29,7 @@ struct MissingMemory {
 template <class Scalar>
 struct NumberedMemory {
   Scalar numbers[chunk_size + encoder_overrun];
+  uint32_t failed[rows_per_chunk];  // lanes whose element has none
   ElementRange elements;
 };
 

@@ -14,7 +14,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side = ChunkSide<T, chunk_limit>;
   using Side::chunks_, Side::has_states_, Side::side_;
   using Side::context_, Side::memory_, Side::words_;
-  using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
+  using Side::has_dictionary_, Side::found_, Side::numbering_, Side::count_;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
   using Side::may_have_dictionary, Side::no_numbers, Side::places;
   using Side::rows_of_tile, Side::has_dry_rows;
@@ -163,8 +163,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if (attempt_ == Attempt::raw) return this->write_raw();
     choose_present();
     if constexpr (may_have_dictionary)
-      if (attempt_ == Attempt::lossless && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
-        choose_numbers();
+      if (attempt_ == Attempt::lossless && !gave_up_ && (found_ != 0 || has_dictionary_)) choose_numbers();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     if (head_.coder == Coder::entropy) {
@@ -208,40 +207,57 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     }
   }
 
-  // Numbers instead of elements, where these and what tells them take fewer bits.
+  // Numbers instead of elements, where these and what tells them take fewer bits: those of multiples, then places in a
+  // dictionary, then what was best of all. A loop, as each round is long.
   ARRCOMP_PART void choose_numbers() {
-    const auto index_bits = static_cast<uint32_t>(count_ * index_bits_);
-    const bool may_have_places = index_bits > 0 || has_dictionary_;
-    if (multiples_ > 0) try_numbers(multiples_, 0);
-    if (may_have_places) choose_dictionary(index_bits);
-  }
-
-  ARRCOMP_PART void choose_dictionary(uint32_t index_bits) {
-    if (memory_.dictionary.is_hopeless || bits_ <= index_bits + least_bits) return;
-    const uint32_t entries_that_pay = index_bits > 0 ? (bits_ - index_bits) / T::width : 0;
-    const DictionaryFound found = this->find_own_dictionary(group_first_, entries_that_pay);
-    if (found == DictionaryFound::none) return;
-    if (found == DictionaryFound::other) has_dictionary_ = had_dictionary_ = false;
-    try_numbers(places, has_dictionary_ ? 0 : static_cast<uint32_t>(memory_.dictionary.entries * T::width));
-  }
-
-  // `bits_beside`: what they take besides words.
-  ARRCOMP_PART void try_numbers(int numbering, uint32_t bits_beside) {
-    const int before = numbering_;
-    const uint32_t bits_before = bits_;
-    const bool left_out_before = leaves_out_;
-    gave_up_ = !this->use(numbering);
-    if (exceptions_ >= least_missing && !leaves_out_) {
-      this->leave_out_exceptions();
-      gave_up_ = !this->use(numbering);
+    const auto index_bits = static_cast<uint32_t>(count_ * this->index_bits());
+    const int kind = this->found_multiples();
+    const bool may_have_places = index_bits > 0 || has_dictionary_, left_out_before = leaves_out_;
+    int best = no_numbers;
+    uint32_t least = bits_;
+    for (int way = 0; way < 3; ++way) {
+      const bool tries = way < 2;
+      const int numbering = way == 0                                                      ? kind
+                            : !tries                                                      ? best
+                            : may_have_places && find_dictionary_below(least, index_bits) ? places
+                                                                                          : no_numbers;
+      if (tries ? numbering == no_numbers : numbering == numbering_) continue;
+      gave_up_ = !use_numbers(numbering);
+      if (!gave_up_) make_values();
+      if (!tries) break;
+      if (!gave_up_) bits_ += bits_beside_words();
+      if (!gave_up_ && bits_ < least) {
+        best = numbering;
+        least = bits_;
+      } else if (best == no_numbers && !left_out_before) {
+        this->leave_nothing_out();
+      }
     }
-    if (!gave_up_) make_values();
-    if (!gave_up_) bits_ += bits_beside + static_cast<uint32_t>(exceptions_ * (16 + T::width));
-    if (!gave_up_ && bits_ < bits_before) return;
-    if (!left_out_before) this->leave_nothing_out();
-    this->use(before);
-    make_values();
-    bits_ = bits_before;
+    bits_ = least;
+  }
+
+  // Leaves out equal elements that have no number.
+  ARRCOMP_METHOD bool use_numbers(int numbering) {
+    for (bool first = true;; first = false) {
+      const bool are_few_exceptions = this->use(numbering);
+      if (!first || exceptions_ < least_missing || leaves_out_) return are_few_exceptions;
+      this->leave_out_exceptions();
+    }
+  }
+
+  ARRCOMP_METHOD uint32_t bits_beside_words() const {
+    const bool has_own_entries = numbering_ == places && !has_dictionary_;
+    const int entries = has_own_entries ? memory_.dictionary.entries : 0;
+    return static_cast<uint32_t>(entries * T::width + exceptions_ * (16 + T::width));
+  }
+
+  // Whether there is a dictionary that may pay where all else takes so many bits.
+  ARRCOMP_PART bool find_dictionary_below(uint32_t bits, uint32_t index_bits) {
+    if (memory_.dictionary.is_hopeless || bits <= index_bits + least_bits) return false;
+    const uint32_t entries_that_pay = index_bits > 0 ? (bits - index_bits) / T::width : 0;
+    const DictionaryFound found = this->find_own_dictionary(group_first_, entries_that_pay);
+    if (found == DictionaryFound::other) has_dictionary_ = had_dictionary_ = false;
+    return found != DictionaryFound::none;
   }
 
   ARRCOMP_METHOD bool leave_out_repeated() {
