@@ -124,6 +124,19 @@ def test_too_many_others_leave_the_chunk_as_it_is() -> None:
     kinds_of(array)
 
 
+@pytest.mark.parametrize("fill", [None, np.nan])
+def test_what_the_sample_did_not_tell(fill: float | None) -> None:
+    """Most rows are looked at by nobody before the elements are counted."""
+    rng = np.random.default_rng(4)
+    for rows in ([1], [2], [3], [1, 2, 3], [5], [7]):
+        array = multiples_of(15, odd_integers(3 * 4096, 9000), "float64").reshape(-1, 32)
+        others = np.isin(np.arange(len(array)) % 8, rows)
+        array[others] = rng.normal(0, 50, (int(others.sum()), 32))
+        if fill is not None:
+            array[others, ::2] = fill
+        kinds_of(array.ravel())
+
+
 def test_few_far_apart_have_a_dictionary() -> None:
     prices = np.random.default_rng(5).integers(0, 1 << 40, 30) / 100
     assert kinds_of(np.random.default_rng(6).choice(prices, 20_000)) == {"dictionary"}

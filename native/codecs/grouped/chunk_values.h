@@ -90,9 +90,10 @@ class ChunkValues {
 
   // Leaves out the elements that are like some exception that is like the one after it.
   ARRCOMP_METHOD bool leave_out_exceptions() {
+    const int exceptions = exceptions_;
     if (has_numbers()) use(no_numbers);
     sync();  // the positions are written
-    for (int e = 1; e < exceptions_; ++e) {
+    for (int e = 1; e < exceptions; ++e) {
       const auto fill = elements_of(0)[memory_.positions[e - 1]];
       if (fill == elements_of(0)[memory_.positions[e]]) return leave_out(fill, least_missing);
     }
@@ -146,8 +147,8 @@ class ChunkValues {
     const ElementRange own = own_elements();
     set_elements(own.array, own.first, own.count);
     numbering_ = numbering;
-    if (numbering == no_numbers) return true;
     exceptions_ = 0;
+    if (numbering == no_numbers) return true;
     auto* const numbers = reinterpret_cast<typename T::storage*>(memory_.numbered.numbers);
     bool are_few_exceptions = true;
     if (has_multiples()) {

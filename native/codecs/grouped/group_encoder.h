@@ -213,15 +213,14 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     const auto index_bits = static_cast<uint32_t>(count_ * this->index_bits());
     const int kind = this->found_multiples();
     const bool may_have_places = index_bits > 0 || has_dictionary_, left_out_before = leaves_out_;
-    int best = no_numbers;
+    int best = no_numbers, made = no_numbers;
     uint32_t least = bits_;
     for (int way = 0; way < 3; ++way) {
       const bool tries = way < 2;
-      const int numbering = way == 0                                                      ? kind
-                            : !tries                                                      ? best
-                            : may_have_places && find_dictionary_below(least, index_bits) ? places
-                                                                                          : no_numbers;
-      if (tries ? numbering == no_numbers : numbering == numbering_) continue;
+      int numbering = way == 0 ? kind : best;
+      if (way == 1) numbering = may_have_places && find_dictionary_below(least, index_bits) ? places : no_numbers;
+      if (numbering == (tries ? no_numbers : made)) continue;
+      made = numbering;
       gave_up_ = !use_numbers(numbering);
       if (!gave_up_) make_values();
       if (!tries) break;
