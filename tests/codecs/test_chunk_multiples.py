@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_every_kind_is_found(kind: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("speed", ["default", "fast"])
-def test_they_take_as_much_as_their_integers(dtype: str, speed: str) -> None:
+def test_they_take_as_much_as_their_integers(dtype: str, speed: Literal["default", "fast"]) -> None:
     rng = np.random.default_rng(1)
     for integers in (rng.integers(0, 40_000, 1 << 16), np.cumsum(rng.integers(-30, 30, 1 << 16))):
         codec = Lossless(speed=speed)

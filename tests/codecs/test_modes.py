@@ -99,13 +99,12 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
                 yield array, ErrorBounded(abs=bound, speed=speed)
             yield array, Lossless(speed=speed)
             yield array.astype(np.float64), ErrorBounded(abs=1e-14, speed=speed)
+        yield weights[rng.integers(0, 30, n)], Lossless(speed=speed)
+        yield np.round(300 * weights, 2), Lossless(speed=speed)
     yield weights[:3000], Lossless()  # not whole tiles
     yield from ((array, Lossless()) for array in _integers(rng, n))
     yield weights.astype(checks.numpy_dtype("bfloat16")).astype(np.float32), Lossless()
     yield from ((array, ErrorBounded(abs=1e-3)) for array in _gaps(rng, weights))
-    for speed in ("default", "fast"):
-        yield weights[rng.integers(0, 30, n)], Lossless(speed=speed)
-        yield np.round(300 * weights, 2), Lossless(speed=speed)
     yield np.where(np.arange(1 << 18) < 8192, weights[rng.integers(0, 9, 1 << 18)], 0), Lossless()
 
 
