@@ -62,7 +62,7 @@ ARRCOMP_CALLED bool count_multiples(Element element, int kind, ElementRange elem
 
 // Replaces the `count` numbers at `elements` by the multiples that they count.
 template <class T>
-ARRCOMP_CALLED void make_multiples(Element element, int kind, typename T::storage* elements, int count) {
+ARRCOMP_PART void make_multiples(Element element, int kind, typename T::storage* elements, int count) {
   const ChunkMultiples<T> multiples(element, kind);
   sync();  // the numbers are written
   for (int first = 0; first < count; first += lanes_per_row) {
