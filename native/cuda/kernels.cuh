@@ -68,7 +68,9 @@ constexpr int min_blocks_of_32_bits = 4;
 #endif
 // Elements of 32 and 64 bits get more registers, at a block less: the choice of numbers would leave too few.
 template <class T>
-constexpr int min_encoding_blocks = T::width == 64 ? 2 : T::width == 32 ? 3 : min_blocks_of_32_bits;
+constexpr int min_encoding_blocks = T::width == 64   ? 2
+                                    : T::width == 32 ? 3
+                                                     : min_blocks_of_32_bits;
 
 // Words of 64 bits take more than 64 registers, and others do before compute capability 8, where shared memory has room
 // for one block anyway.
