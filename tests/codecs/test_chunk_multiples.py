@@ -52,9 +52,8 @@ def kinds_of(array: Array, codec: arrcomp.Codec | None = None) -> set[int | str]
 def test_every_kind_is_found(kind: int, dtype: str) -> None:
     array = multiples_of(kind, odd_integers(9000, 200_000), dtype)
     found = kinds_of(array)
-    if kind not in POWERS | QUOTIENTS and (
-        dtype == "float32" or kind > 30
-    ):  # most such numbers are those of a quotient too
+    may_be_another = kind not in POWERS | QUOTIENTS and (dtype == "float32" or kind > 30)
+    if may_be_another:  # most such numbers are those of a quotient too
         assert found <= set(KINDS)
         return
     assert found == {kind}

@@ -83,7 +83,7 @@ class ChunkValues {
     head_ = ChunkHead{};
     head_.transform = transform;
     if (!has_multiples()) exceptions_ = 0;  // those of multiples are no such
-    found_ = 0;
+    index_bits_ = multiples_ = 0;
   }
 
   // ---- elements that are left out
@@ -132,7 +132,7 @@ class ChunkValues {
   // ---- elements that have numbers: places in a dictionary, or what counts multiples
 
   // Of multiples it is their kind.
-  static constexpr int no_numbers = 0, places = -1, shift_of_kind = 8;
+  static constexpr int no_numbers = 0, places = -1;
 
   ARRCOMP_METHOD bool has_numbers() const { return may_have_dictionary && numbering_ != no_numbers; }
   ARRCOMP_METHOD bool has_multiples() const { return may_have_multiples && numbering_ > no_numbers; }
@@ -224,16 +224,11 @@ class ChunkValues {
     }
   }
 
-  // Of an index, where elements may be few different ones, else 0.
-  ARRCOMP_METHOD int index_bits() const { return found_ & low_mask(shift_of_kind); }
-  // The kind of which elements may be multiples, else 0.
-  ARRCOMP_METHOD int found_multiples() const { return found_ >> shift_of_kind; }
-
   ARRCOMP_METHOD void look_for_numbers() {
-    found_ = bits_of_indices<T>(samples(), context_.fast);
+    index_bits_ = bits_of_indices<T>(samples(), context_.fast);
     if constexpr (may_have_multiples)
       if (context_.element.is_float())
-        found_ |= find_multiples<T>(samples(), context_.tables, context_.element.mantissa_bits) << shift_of_kind;
+        multiples_ = find_multiples<T>(samples(), context_.tables, context_.element.mantissa_bits);
   }
 
   // False where too many have no number.
@@ -300,7 +295,8 @@ class ChunkValues {
   bool leaves_out_;  // elements that are missing: these are the others
   int numbering_;    // by which the elements are numbers
   int repeated_;     // the place of an element that may be worth leaving out, with all equal ones; or -1
-  int found_;        // bits of an index and a kind of multiples: one register
+  int index_bits_;   // of an index, where elements may be few different ones, else 0
+  int multiples_;    // the kind of which elements may be multiples, else 0
   ChunkHead head_;
   int exponent_shift_;  // low bits of the words of exponents, which their symbols leave
   int dropped_;         // bits of the mantissa that are rounded off

@@ -110,8 +110,7 @@ class Dictionary {
 
   ARRCOMP_PART void clear() {
     sync();  // what was there before has been read
-    for (int i = 0; i < Memory::most_places; i += lanes_per_row) store(keys() + i, splat<Word>(~Scalar{0}));
-    if (leader()) memory_.keys[0] = 0;
+    for (int i = 0; i < Memory::most_places; i += lanes_per_row) store(memory_.keys + i, splat<Word>(~Scalar{0}));
     entries_ = 0;
     sync();
     make_tree();
@@ -141,13 +140,13 @@ class Dictionary {
 
   // The entries of now are those of later, unless others that come are too many.
   ARRCOMP_METHOD void save() {
-    for (int i = 0; i < entries_; i += lanes_per_row) store(memory_.kept + i, load(keys() + i));
+    for (int i = 0; i < entries_; i += lanes_per_row) store(memory_.kept + i, load(memory_.keys + i));
     kept_ = entries_;
   }
   ARRCOMP_METHOD void restore() {
     sync();  // the entries have been read
     for (int i = 0; i < entries_; i += lanes_per_row)
-      store(keys() + i, i < kept_ ? load(memory_.kept + i) : splat<Word>(~Scalar{0}));
+      store(memory_.keys + i, i < kept_ ? load(memory_.kept + i) : splat<Word>(~Scalar{0}));
     entries_ = kept_;
     sync();
     make_tree();
@@ -185,15 +184,13 @@ class Dictionary {
 
   ARRCOMP_PART void write(typename T::storage* out) const {
     for (int i = 0; i < entries_; i += lanes_per_row)
-      store_row(out + i, bits_of_key(load(keys() + i)), lanes_of_row(entries_, i / lanes_per_row));
+      store_row(out + i, bits_of_key(load(memory_.keys + i)), lanes_of_row(entries_, i / lanes_per_row));
   }
 
  private:
   // Elements' bits as unsigned numbers in their order, and back.
   ARRCOMP_METHOD Word key_of(Word bits) const { return order_.order(bits) ^ splat<Word>(first_key_); }
   ARRCOMP_METHOD Word bits_of_key(Word key) const { return order_.order(key ^ splat<Word>(first_key_)); }
-
-  ARRCOMP_METHOD Scalar* keys() const { return memory_.keys + 1; }
 
   // Calls visit(row, keys) until it is false. Lanes beyond the last element repeat it.
   template <class Visit>
@@ -218,7 +215,7 @@ class Dictionary {
       for (int i = 0; i < nodes; i += lanes_per_row) {
         const U32 node = min(lane_numbers() + splat<U32>(static_cast<uint32_t>(i)), splat<U32>(nodes - 1u));
         const U32 place = (node + node + splat<U32>(1)) << (rows_ - 1 - row);
-        const Word key = gather_elements<Word>(keys(), place - splat<U32>(1));
+        const Word key = gather_elements<Word>(memory_.keys, place - splat<U32>(1));
         const int n = lanes_of_row(nodes, i / lanes_per_row);
         store_row(memory_.tree[0] + nodes + i, lowest(key), n);
         if constexpr (T::width == 64) store_row(memory_.tree[1] + nodes + i, hi(key), n);
@@ -306,11 +303,11 @@ class Dictionary {
     U32 smaller = splat<U32>(static_cast<uint32_t>(first));
     for (int i = first; i < end; ++i)
       smaller = smaller + select(lt(splat<U32>(memory_.places[i]), place), splat<U32>(1), splat<U32>(0));
-    Word merged = gather_elements<Word>(keys(), place - smaller);
+    Word merged = gather_elements<Word>(memory_.keys, place - smaller);
     for (int i = first; i < end; ++i)
       merged = select(eq(place, splat<U32>(memory_.places[i])), splat<Word>(memory_.recent[i]), merged);
     sync();
-    store(keys() + row * lanes_per_row, merged);
+    store(memory_.keys + row * lanes_per_row, merged);
     sync();
   }
 

@@ -16,7 +16,7 @@ struct DictionaryMemory {
   static constexpr int most_rows = 10, most_places = 1 << most_rows;
   static constexpr int most = most_places - 1;  // entries that a writer gives a dictionary
 
-  Scalar keys[1 + most_places + lanes_per_row];    // 0, the entries' keys in order, then the largest number
+  Scalar keys[most_places + lanes_per_row];        // the entries' keys in order, then the largest number
   Scalar kept[most_places + lanes_per_row];        // keys as they were before others came
   Scalar recent[lanes_per_row];                    // keys that are not among the entries yet
   uint32_t places[lanes_per_row];                  // of these, once they will be

@@ -14,7 +14,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side = ChunkSide<T, chunk_limit>;
   using Side::chunks_, Side::has_states_, Side::side_;
   using Side::context_, Side::memory_, Side::words_;
-  using Side::has_dictionary_, Side::found_, Side::numbering_, Side::count_;
+  using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
   using Side::may_have_dictionary, Side::no_numbers, Side::places;
   using Side::rows_of_tile, Side::has_dry_rows;
@@ -163,7 +163,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if (attempt_ == Attempt::raw) return this->write_raw();
     choose_present();
     if constexpr (may_have_dictionary)
-      if (attempt_ == Attempt::lossless && !gave_up_ && (found_ != 0 || has_dictionary_)) choose_numbers();
+      if (attempt_ == Attempt::lossless && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
+        choose_numbers();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     if (head_.coder == Coder::entropy) {
@@ -210,8 +211,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   // Numbers instead of elements, where these and what tells them take fewer bits: those of multiples, then places in a
   // dictionary, then what was best of all. A loop, as each round is long.
   ARRCOMP_PART void choose_numbers() {
-    const auto index_bits = static_cast<uint32_t>(count_ * this->index_bits());
-    const int kind = this->found_multiples();
+    const auto index_bits = static_cast<uint32_t>(count_ * index_bits_);
+    const int kind = multiples_;
     const bool may_have_places = index_bits > 0 || has_dictionary_, left_out_before = leaves_out_;
     int best = no_numbers, made = no_numbers;
     uint32_t least = bits_;

@@ -96,11 +96,11 @@ def from_integers(chunk: Chunk, q: U64) -> U64:
 
 def from_numbers(chunk: Chunk, q: U64) -> U64:
     """Transform 3."""
+    numbers = q & low_bits(chunk.dtype.bits)
     if chunk.multiples:
-        return from_multiples(chunk, q & low_bits(chunk.dtype.bits))
-    index = q & low_bits(chunk.dtype.bits)
-    need(bool((index < len(chunk.entries)).all()), "index")
-    return chunk.entries[index.astype(np.intp)]
+        return from_multiples(chunk, numbers)
+    need(bool((numbers < len(chunk.entries)).all()), "index")
+    return chunk.entries[numbers.astype(np.intp)]
 
 
 def from_multiples(chunk: Chunk, q: U64) -> U64:
