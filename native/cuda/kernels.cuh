@@ -29,6 +29,7 @@ ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {
 template <class T>
 struct alignas(16) Turn {
   uint32_t array, group;
+  void* memory;
   EncodeContext<T> context;
 };
 
@@ -60,17 +61,20 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
   }
 }
 
-// Shared memory holds no more: 4 blocks on Hopper (227 KB), fewer on others, and before compute capability 8 one.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+// Shared memory holds no more: 4 blocks on Hopper (227 KB), 2 on Ampere (164 KB), fewer on others. Words of 64 bits
+// take none of it, but more registers; before compute capability 8 more than 168.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr int min_blocks_of_32_bits = 3;
 #else
 constexpr int min_blocks_of_32_bits = 4;
 #endif
-// Elements of 32 and 64 bits get more registers, at a block less: the choice of numbers would leave too few.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int min_blocks_of_64_bits = 2;
+#else
+constexpr int min_blocks_of_64_bits = 3;
+#endif
 template <class T>
-constexpr int min_encoding_blocks = T::width == 64   ? 2
-                                    : T::width == 32 ? 3
-                                                     : min_blocks_of_32_bits;
+constexpr int min_encoding_blocks = T::width == 64 ? min_blocks_of_64_bits : min_blocks_of_32_bits;
 
 // Words of 64 bits take more than 64 registers, and others do before compute capability 8, where shared memory has room
 // for one block anyway.
@@ -94,15 +98,19 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     const auto index = static_cast<uint32_t>(array_of_unit(a.arrays, a.count, ticket));
     const EncodeArray& array = a.arrays[index];
     const uint32_t g = ticket - static_cast<uint32_t>(array.first_unit);
-    if (g >= array.plan.groups) continue;  // nothing is to be encoded, as was found on the device
-    if (leader())
-      turn = {index, g, {array.plan.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings, a.tables}};
-    sync();
+    // Nothing is to be encoded, as was found on the device.
+    if (uniform(g >= array.plan.groups) != 0) continue;
     const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
-    auto& memory = reinterpret_cast<MemoryOf<T, chunk_limit>*>(a.memory)[warp];
     // From the group's first element on: what is 0 takes no register.
-    GroupEncoder<T, chunk_limit> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()),
-                                         memory.entropy, pointer_to(shared.near));
+    if (leader()) {
+      auto* const memory = reinterpret_cast<MemoryOf<T, chunk_limit>*>(a.memory) + warp;
+      const auto* const elements = element_pointer<T>(array.source, g * array.plan.group_size());
+      const double bound = absolute_bound(array, a.settings);
+      turn = {index, g, memory, {elements, array.plan.element, bound, a.rounded_bits, a.settings, a.tables}};
+    }
+    sync();
+    auto& memory = *in_device_memory(static_cast<MemoryOf<T, chunk_limit>*>(turn.memory));
+    GroupEncoder<T, chunk_limit> encoder(turn.context, memory.entropy, pointer_to(shared.near));
     const uint32_t size = encoder.encode(0, static_cast<uint32_t>(array.plan.group_count(g)));
     sync();
     put_group(a, a.arrays[turn.array], turn.group, encoder, size);

@@ -205,13 +205,15 @@ struct TableCost {
 
 // The cheapest table for a sample: costs are linear in the features.
 ARRCOMP_INLINE TableCost cheapest_table(const TableChoice& choice, const Features& features) {
-  const auto* costs = reinterpret_cast<const uint32_t*>(choice.costs);
+  const auto load_costs = [](const int32_t (&of_lanes)[lanes_per_row])
+                              ARRCOMP_LAMBDA { return load(reinterpret_cast<const uint32_t*>(of_lanes)); };
+  const CostsOfLanes* costs = choice.costs;
   U32 best = splat<U32>(~0u);
-  ARRCOMP_ROLLED for (uint32_t t = 0; t < choice.tables; t += lanes_per_row) {
-    U32 cost = load(costs + t) * splat<U32>(features.samples);
+  ARRCOMP_ROLLED for (uint32_t t = 0; t < choice.tables; t += lanes_per_row, ++costs) {
+    U32 cost = load_costs(costs->value) * splat<U32>(features.samples);
     ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) cost =
-        cost + load(costs + (j + 1) * choice.tables + t) * splat<U32>(features.sums[j]);
-    const U32 index = prefix_sum(splat<U32>(1)) + splat<U32>(t - 1);
+        cost + load_costs(costs->features[j]) * splat<U32>(features.sums[j]);
+    const U32 index = lane_numbers() + splat<U32>(t);
     best = min(best, min(cost >> 4, splat<U32>(0xffffff)) << 8 | index);
   }
   const uint32_t least = min_all(best);

@@ -46,10 +46,10 @@ ARRCOMP_CALLED bool count_multiples(Element element, int kind, ElementRange elem
   Word last = splat<Word>(0);
   Mask all_failed = mask(0);
   for (int first = 0, row = 0; first < elements.count; first += lanes_per_row, ++row) {
-    const uint64_t place = elements.first + static_cast<uint64_t>(first);
+    const auto place = static_cast<uint64_t>(first);
     Mask own;
     const Word number =
-        multiples.number(load_elements<T>(elements.array, place, lanes_of_row(elements.count, row)), own);
+        multiples.number(load_elements<T>(elements.begin, place, lanes_of_row(elements.count, row)), own);
     last = select(own, last, number);
     store(numbers + first, last);
     const uint32_t of_row = bits(own);

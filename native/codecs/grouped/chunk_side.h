@@ -20,18 +20,29 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
 
   using Choice::Choice;
 
+  // Where memory is near, `begin` may be where the group will stand, with room for as much as in the encoder's own
+  // memory.
+  ARRCOMP_METHOD void open_side(uint8_t* begin) {
+    if constexpr (keeps_rows) side_begin_ = begin == nullptr ? memory_.side : begin;
+    side_bytes_ = 0;
+    has_states_ = has_dictionary_ = false;
+  }
+
+  ARRCOMP_METHOD uint8_t* side_begin() const { return keeps_rows ? side_begin_ : memory_.side; }
+
   ARRCOMP_PART void write_side() {
     head_.has_exceptions = exceptions_ > 0;
     head_.has_missing = leaves_out_;
-    side_ = head_.write(side_, T::word_bits);
-    if (leaves_out_) write_missing();
-    if (this->has_numbers()) write_numbering();
-    if (exceptions_ > 0) side_ = write_number(side_, static_cast<uint32_t>(exceptions_));
-    if (head_.mask != MaskKind::none) write_mask();
-    if (head_.coder == Coder::packed) write_packed();
-    if (head_.has_tables_of_tiles()) write_bytes_of_tiles(memory_.tables);
-    if (head_.coder == Coder::entropy) write_low_bits();
-    if (exceptions_ > 0) write_exceptions();
+    uint8_t* out = head_.write(side_begin() + side_bytes_, T::word_bits);
+    if (leaves_out_) out = write_missing(out);
+    if (this->has_numbers()) out = write_numbering(out);
+    if (exceptions_ > 0) out = write_number(out, static_cast<uint32_t>(exceptions_));
+    if (head_.mask != MaskKind::none) out = write_mask(out);
+    if (head_.coder == Coder::packed) out = write_packed(out);
+    if (head_.has_tables_of_tiles()) out = write_bytes_of_tiles(out, memory_.tables);
+    if (head_.coder == Coder::entropy) out = write_low_bits(out);
+    if (exceptions_ > 0) out = write_exceptions(out);
+    end_side(out);
   }
 
   ARRCOMP_PART void write_raw() {
@@ -39,60 +50,62 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     head_.plain = true;
     head_.coder = Coder::packed;
     head_.shift = T::width;
-    side_ = head_.write(side_, T::word_bits);
-    BitWriter bits(side_);
+    BitWriter bits(head_.write(side_begin() + side_bytes_, T::word_bits));
     for (int r = 0; r < rows_; ++r) bits.put(element_bits(r), T::width);
-    side_ = bits.finish();
+    end_side(bits.finish());
   }
 
-  uint8_t* side_;  // behind what is written
+  uint32_t side_bytes_;  // that are written
   U32 states_;
   bool has_dictionary_;  // a chunk behind has written it
 
  private:
-  ARRCOMP_METHOD void write_numbering() {
-    if (this->has_multiples()) {
-      side_ = write_number(side_, static_cast<uint32_t>(numbering_) << bits_of_entries);
-      return;
-    }
-    side_ = write_dictionary<T>(side_, &memory_.dictionary, context_.element, !has_dictionary_);
+  uint8_t* side_begin_;
+
+  ARRCOMP_METHOD void end_side(const uint8_t* end) { side_bytes_ = static_cast<uint32_t>(end - side_begin()); }
+
+  // Each of these writes a part of the side from `out` on, and returns what is behind it.
+
+  ARRCOMP_METHOD uint8_t* write_numbering(uint8_t* out) {
+    if (this->has_multiples()) return write_number(out, static_cast<uint32_t>(numbering_) << bits_of_entries);
+    out = write_dictionary<T>(out, &memory_.dictionary, context_.element, !has_dictionary_);
     has_dictionary_ = true;
+    return out;
   }
 
-  ARRCOMP_METHOD void write_missing() {
+  ARRCOMP_METHOD uint8_t* write_missing(uint8_t* out) const {
     auto& missing = memory_.missing;
     const bool is_nan = context_.element.is_float() && missing.fill == usual_nan(context_.element);
-    side_ = write_missing_head(side_, missing.head, is_nan);
-    if (!is_nan) side_ = write_number(side_, missing.fill);
-    write_marked();
+    out = write_missing_head(out, missing.head, is_nan);
+    if (!is_nan) out = write_number(out, missing.fill);
+    return write_marked(out);
   }
 
-  ARRCOMP_METHOD void write_marked() {
+  ARRCOMP_METHOD uint8_t* write_marked(uint8_t* out) const {
     auto& missing = memory_.missing;
     if (missing.head.shift == shift_of_bits) {
-      for (int r = 0; r * lanes_per_row < missing.count; ++r) side_ = write_number(side_, missing.masks[r]);
+      for (int r = 0; r * lanes_per_row < missing.chunk.count; ++r) out = write_number(out, missing.masks[r]);
     } else if (missing.head.marks > 0) {
-      side_ = write_marks(side_, &missing.head, missing.marks, missing.count, missing.upper);
+      out = write_marks(out, &missing.head, missing.marks, missing.chunk.count, missing.upper);
     }
+    return out;
   }
 
-  ARRCOMP_PART void write_mask() {
-    if (head_.mask == MaskKind::marks) {
-      side_ = write_missing_head(side_, memory_.missing.head, false);
-      return write_marked();
-    }
-    side_ = write_number(side_, live_);
-    if (head_.mask != MaskKind::values) return;
+  ARRCOMP_PART uint8_t* write_mask(uint8_t* out) const {
+    if (head_.mask == MaskKind::marks) return write_marked(write_missing_head(out, memory_.missing.head, false));
+    out = write_number(out, live_);
+    if (head_.mask != MaskKind::values) return out;
     for (int b = 0; b * rows_per_block < rows_; ++b) {
       if ((live_ >> b & 1) == 0) continue;
       for (int r = b * rows_per_block; r < (b + 1) * rows_per_block; ++r)
-        side_ = write_number(side_, r < rows_ ? memory_.coded[r] : 0u);
+        out = write_number(out, r < rows_ ? memory_.coded[r] : 0u);
     }
+    return out;
   }
 
-  ARRCOMP_PART void write_packed() {
-    if (head_.shift == 0) write_bytes_of_tiles(memory_.widths);
-    BitWriter bits(side_);
+  ARRCOMP_PART uint8_t* write_packed(uint8_t* out) const {
+    if (head_.shift == 0) out = write_bytes_of_tiles(out, memory_.widths);
+    BitWriter bits(out);
     int r = 0;
     if constexpr (splits_words<Word>)
       ARRCOMP_ROLLED for (; r + rows_per_tile <= coded_rows_; r += rows_per_tile) {  // counted: pack, 8 rows
@@ -106,25 +119,25 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
         }
       }
     for (; r < coded_rows_; ++r) bits.put(words_.load(r), memory_.widths[r / rows_per_tile]);
-    side_ = bits.finish();
+    return bits.finish();
   }
 
   // `of_tiles`: their widths or tables.
-  ARRCOMP_METHOD void write_bytes_of_tiles(const uint8_t* of_tiles) {
+  ARRCOMP_METHOD uint8_t* write_bytes_of_tiles(uint8_t* out, const uint8_t* of_tiles) const {
     const int tiles = tiles_of(coded_rows_);
-    uint8_t* const bytes = side_;
-    side_ += bytes_of_tiles(static_cast<uint32_t>(coded_rows_));
+    uint8_t* const end = out + bytes_of_tiles(static_cast<uint32_t>(coded_rows_));
     if (leader())
-      for (int t = 0; bytes + t < side_; ++t) bytes[t] = t < tiles ? of_tiles[t] : 0;
+      for (int t = 0; out + t < end; ++t) out[t] = t < tiles ? of_tiles[t] : 0;
+    return end;
   }
 
   // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them.
-  ARRCOMP_PART void write_low_bits() {
+  ARRCOMP_PART uint8_t* write_low_bits(uint8_t* out) {
     const int k = head_.shift;
     const int own_rows = carries(k) ? coded_rows_ - carried_rows : coded_rows_;
     if (!has_states_) states_ = splat<U32>(lowest_state);
     has_states_ = true;
-    BitWriter bits(side_);
+    BitWriter bits(out);
     int r = 0;
     if constexpr (splits_words<Word>)
       if (k > 0) r = write_low_bits_of_tiles(bits, own_rows);
@@ -135,7 +148,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
       if (k > carried_bits) bits.put((u & ones<Word>(k)) >> carried_bits, k - carried_bits);
       states_ = states_ | (lowest(u) & splat<U32>(3)) << carried_bits * (r - own_rows);
     }
-    side_ = bits.finish();
+    return bits.finish();
   }
 
   // Returns the row behind those tiles.
@@ -158,24 +171,23 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     return r;
   }
 
-  ARRCOMP_PART void write_exceptions() {
+  ARRCOMP_PART uint8_t* write_exceptions(uint8_t* out) const {
     const int padded = exceptions_ + (exceptions_ & 1);
     const int bytes = exceptions_ * static_cast<int>(sizeof(typename T::storage));
-    const ElementRange own = this->own_elements();
-    const auto* const elements = element_pointer<T>(own.array, own.first);
+    const auto* const elements = element_pointer<T>(this->own_elements().begin, 0);
     sync();
     if (leader()) {
-      uint8_t* values = side_ + padded * 2;
+      uint8_t* values = out + padded * 2;
       for (int e = 0; e < padded; ++e) {
         const uint16_t position = e < exceptions_ ? memory_.positions[e] : 0;
-        memcpy(side_ + e * 2, &position, 2);
+        memcpy(out + e * 2, &position, 2);
       }
       for (int e = 0; e < exceptions_; ++e)
         memcpy(values + e * sizeof(typename T::storage), elements + memory_.positions[e], sizeof(typename T::storage));
       for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
     }
     sync();  // the positions have been read before another chunk has some
-    side_ += padded * 2 + (bytes + 3) / 4 * 4;
+    return out + padded * 2 + (bytes + 3) / 4 * 4;
   }
 };
 

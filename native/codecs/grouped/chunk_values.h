@@ -25,6 +25,7 @@ struct QuantizerOf<T, false> {
 // What encoding knows of the whole array.
 template <class T>
 struct EncodeContext {
+  const void* array;
   Element element;
   double bound;  // of quantized chunks; 0 where there are none
   int rounded;   // mantissa bits rounded off before lossless coding
@@ -34,9 +35,10 @@ struct EncodeContext {
   const Tables* tables;
   QuantizerOf<T> quantizer;
 
-  ARRCOMP_METHOD EncodeContext(const Element& its_element, double its_bound, int its_rounded,
+  ARRCOMP_METHOD EncodeContext(const void* its_array, const Element& its_element, double its_bound, int its_rounded,
                                const GroupSettings& settings, const Tables* its_tables)
-      : element(its_element),
+      : array(its_array),
+        element(its_element),
         bound(its_bound),
         rounded(its_rounded),
         fast(settings.fast),
@@ -53,9 +55,8 @@ class ChunkValues {
   using Scalar = typename Word::scalar;
   using Memory = EncoderMemory<Scalar, chunk_limit>;
 
-  ARRCOMP_METHOD ChunkValues(const EncodeContext<T>& context, const void* array, Memory& memory, NearMemory* near)
+  ARRCOMP_METHOD ChunkValues(const EncodeContext<T>& context, Memory& memory, NearMemory* near)
       : context_(context),
-        array_(array),
         memory_(memory),
         words_(words_in(memory, near)),
         leaves_out_(false),
@@ -63,21 +64,18 @@ class ChunkValues {
 
   // `next` is what is read next.
   ARRCOMP_METHOD void open_chunk(uint64_t first, uint32_t count, uint64_t next) {
-    leave_nothing_out();
-    set_elements(array_, first, static_cast<int>(count));
-    next_ = element_pointer<T>(array_, next);
+    leaves_out_ = false;
+    numbering_ = no_numbers;
+    set_elements({element_pointer<T>(context_.array, first), static_cast<int>(count)});
+    next_ = element_pointer<T>(context_.array, next);
   }
 
   ARRCOMP_METHOD int lanes_of(int row) const {
     const int left = count_ - row * lanes_per_row;
     return left < lanes_per_row ? left : lanes_per_row;
   }
-  ARRCOMP_METHOD const typename T::storage* elements_of(int row) const {
-    return element_pointer<T>(array_, first_) + row * lanes_per_row;
-  }
-  ARRCOMP_METHOD Word element_bits(int row) const {
-    return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
-  }
+  ARRCOMP_METHOD const typename T::storage* elements_of(int row) const { return elements_ + row * lanes_per_row; }
+  ARRCOMP_METHOD Word element_bits(int row) const { return load_row(elements_of(row), lanes_of(row)); }
 
   ARRCOMP_METHOD void start(Transform transform) {
     head_ = ChunkHead{};
@@ -114,9 +112,9 @@ class ChunkValues {
 
   // Leaves out those whose bits are `fill`; false where they are fewer than `least`.
   ARRCOMP_METHOD bool leave_out(Scalar fill, int least) {
-    const int present = leave_out_elements<T>(&memory_.missing, array_, first_, count_, memory_.values, fill, least);
+    const int present = leave_out_elements<T>(&memory_.missing, {elements_, count_}, memory_.values, fill, least);
     if (present < 0) return false;
-    set_elements(memory_.missing.elements, 0, present);
+    set_elements({memory_.missing.elements, present});
     leaves_out_ = true;
     return true;
   }
@@ -125,7 +123,7 @@ class ChunkValues {
   ARRCOMP_METHOD void leave_nothing_out() {
     if (has_numbers()) use(no_numbers);
     if (!leaves_out_) return;
-    set_elements(memory_.missing.array, memory_.missing.first, memory_.missing.count);
+    set_elements(memory_.missing.chunk);
     leaves_out_ = false;
   }
 
@@ -139,13 +137,13 @@ class ChunkValues {
 
   // The elements themselves, of those that are present.
   ARRCOMP_METHOD ElementRange own_elements() const {
-    return has_numbers() ? memory_.numbered.elements : ElementRange{array_, first_, count_};
+    return has_numbers() ? memory_.numbered.elements : ElementRange{elements_, count_};
   }
 
   // Puts numbers in the place of elements, or these again; false where too many have none.
   ARRCOMP_PART bool use(int numbering) {
     const ElementRange own = own_elements();
-    set_elements(own.array, own.first, own.count);
+    set_elements(own);
     numbering_ = numbering;
     exceptions_ = 0;
     if (numbering == no_numbers) return true;
@@ -158,7 +156,7 @@ class ChunkValues {
     }
     if (leader()) memory_.numbered.elements = own;
     sync();
-    set_elements(numbers, 0, own.count);
+    set_elements({numbers, own.count});
     return are_few_exceptions;
   }
 
@@ -171,10 +169,10 @@ class ChunkValues {
   // Of the chunk's elements, and of those before it in its group, which may be as few.
   ARRCOMP_METHOD DictionaryFound find_own_dictionary(uint64_t group_first, uint32_t entries_that_pay) {
     const ElementRange own = own_elements();
-    const void* const array = leaves_out_ ? memory_.missing.array : own.array;
-    const uint64_t first = leaves_out_ ? memory_.missing.first : own.first;
-    return find_dictionary<T>(&memory_.dictionary, context_.element, own,
-                              {array, group_first, static_cast<int>(first - group_first)}, entries_that_pay);
+    const auto* const group = element_pointer<T>(context_.array, group_first);
+    const auto* const chunk = element_pointer<T>(leaves_out_ ? memory_.missing.chunk.begin : own.begin, 0);
+    return find_dictionary<T>(&memory_.dictionary, context_.element, own, {group, static_cast<int>(chunk - group)},
+                              entries_that_pay);
   }
 
   // ---- elements to values, and how these will become words
@@ -286,10 +284,9 @@ class ChunkValues {
   static constexpr bool has_unsorted_tiles = splits_words<Word> && T::width >= 16;
 
   const EncodeContext<T>& context_;
-  const void* array_;
   Memory& memory_;
   ChunkWords<Word> words_;
-  uint64_t first_;
+  const typename T::storage* elements_;
   const typename T::storage* next_;
   int count_, rows_;
   bool leaves_out_;  // elements that are missing: these are the others
@@ -303,10 +300,9 @@ class ChunkValues {
   int exceptions_;
 
  private:
-  ARRCOMP_METHOD void set_elements(const void* array, uint64_t first, int count) {
-    array_ = array;
-    first_ = first;
-    count_ = count;
+  ARRCOMP_METHOD void set_elements(const ElementRange& elements) {
+    elements_ = element_pointer<T>(elements.begin, 0);
+    count_ = elements.count;
     rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
   }
 

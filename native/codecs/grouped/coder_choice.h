@@ -18,11 +18,11 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
   using Masked::Masked;
 
   // Returns the bits that the words take, as estimated.
-  ARRCOMP_PART uint64_t choose_coder() {
+  ARRCOMP_PART uint32_t choose_coder() {
     if (coded_rows_ == 0) return 0;
     head_.coder = Coder::packed;
     head_.shift = width_of_all();
-    const uint64_t packed = packed_bits();
+    const uint32_t packed = packed_bits();
     if (context_.fast) return packed;
     const EntropyChoice choice = choose_entropy();
     // What states cost, and what they take, is a matter of all chunks.
@@ -70,8 +70,8 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
 
   struct EntropyChoice {
     int shift, table;    // or tables_of_tiles
-    uint64_t bits;       // as estimated
-    uint64_t in_states;  // others, which the group's initial states take
+    uint32_t bits;       // as estimated
+    uint32_t in_states;  // others, which the group's initial states take
   };
 
   ARRCOMP_PART EntropyChoice choose_entropy() const {
@@ -79,7 +79,7 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
     int shift = exponent ? exponent_shift_ : 0;
     const Sample<Word> sample = words_.sample(coded_rows_, T::width > 16 ? shift : 0);
     if (!exponent) shift = choose_shift(sample, T::word_bits);
-    EntropyChoice best{shift, 0, ~uint64_t{0}, 0};
+    EntropyChoice best{shift, 0, ~0u, 0};
     for (;;) {
       const EntropyChoice choice = sampled_choice(sample, shift);
       if (choice.bits < best.bits) best = choice;
@@ -124,25 +124,26 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
 
   // `cost` is that of so many samples.
   ARRCOMP_METHOD EntropyChoice entropy_choice(int shift, const TableCost& cost, uint32_t samples) const {
-    const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
-    const uint64_t bits = values * cost.bits_256 / (256 * samples), in_states = bits_in_states(shift, bits);
-    return {shift, cost.table, values * shift + bits - in_states, in_states};
+    constexpr uint32_t bits_256 = 256 / lanes_per_row;  // of a sample for each row: a cost has 24 bits, rows have 7
+    const auto rows = static_cast<uint32_t>(coded_rows_), low_bits = static_cast<uint32_t>(lanes_per_row * shift);
+    const uint32_t bits = rows * cost.bits_256 / (bits_256 * samples), in_states = bits_in_states(shift, bits);
+    return {shift, cost.table, rows * low_bits + bits - in_states, in_states};
   }
 
   // Of `bits` of symbols, above k raw ones, those that the group's initial states take.
-  ARRCOMP_METHOD uint64_t bits_in_states(int k, uint64_t bits) const {
+  ARRCOMP_METHOD uint32_t bits_in_states(int k, uint32_t bits) const {
     if (has_states_) return 0;
     if (carries(k)) return carried_rows * carried_bits * lanes_per_row;
-    constexpr uint64_t most = 14 * lanes_per_row;  // about what dry rows leave
+    constexpr uint32_t most = 14 * lanes_per_row;  // about what dry rows leave
     return head_.transform == Transform::exponent ? 0 : bits < most ? bits : most;
   }
 
   // The bits that packing takes.
-  ARRCOMP_METHOD uint64_t packed_bits() const {
-    if (head_.shift > 0) return static_cast<uint64_t>(coded_rows_) * lanes_per_row * head_.shift;
-    uint64_t total = 0;
+  ARRCOMP_METHOD uint32_t packed_bits() const {
+    if (head_.shift > 0) return static_cast<uint32_t>(coded_rows_ * lanes_per_row * head_.shift);
+    uint32_t total = 0;
     for (int t = 0; t < tiles_of(coded_rows_); ++t)
-      total += 8 + static_cast<uint64_t>(rows_of_tile(t)) * lanes_per_row * memory_.widths[t];
+      total += 8 + static_cast<uint32_t>(rows_of_tile(t) * lanes_per_row) * memory_.widths[t];
     return total;
   }
 

@@ -196,8 +196,8 @@ class Dictionary {
   template <class Visit>
   ARRCOMP_METHOD bool each_row(const ElementRange& elements, Visit visit) const {
     for (int r = 0; r * lanes_per_row < elements.count; ++r) {
-      const uint64_t first = elements.first + static_cast<uint64_t>(r * lanes_per_row);
-      if (!visit(r, key_of(load_elements<T>(elements.array, first, lanes_of_row(elements.count, r))))) return false;
+      const auto first = static_cast<uint64_t>(r * lanes_per_row);
+      if (!visit(r, key_of(load_elements<T>(elements.begin, first, lanes_of_row(elements.count, r))))) return false;
     }
     return true;
   }

@@ -6,8 +6,7 @@ namespace arrcomp {
 
 // Elements of an array, or of a copy of some.
 struct ElementRange {
-  const void* array;
-  uint64_t first;
+  const void* begin;
   int count;
 };
 

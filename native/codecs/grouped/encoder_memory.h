@@ -19,10 +19,8 @@ struct MissingMemory {
   uint32_t upper[2 * rows_per_chunk + lanes_per_row];  // parts of marks, in unary
   Scalar fill;                                         // the bits of those that do not stay
   MissingHead head;
-  uint32_t bits;      // that the marks take
-  const void* array;  // the chunk: its elements from the first on
-  uint64_t first;
-  int count;
+  uint32_t bits;       // that the marks take
+  ElementRange chunk;  // all of its elements
 };
 
 // Of a chunk whose elements have numbers.
@@ -31,6 +29,11 @@ struct NumberedMemory {
   Scalar numbers[chunk_size + encoder_overrun];
   uint32_t failed[rows_per_chunk];  // lanes whose element has none
   ElementRange elements;
+
+  // While they are tried, as a GPU's registers are few: which may do, and which are the best so far.
+  int multiples, best;
+  uint32_t index_bits;  // of all elements
+  bool may_be_places, left_out_before;
 };
 
 // `chunks`: the most that a group has.

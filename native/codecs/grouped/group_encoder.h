@@ -12,40 +12,39 @@ namespace arrcomp::ARRCOMP_ISA {
 template <class T, int chunk_limit = most_chunks>
 class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side = ChunkSide<T, chunk_limit>;
-  using Side::chunks_, Side::has_states_, Side::side_;
+  using Side::chunks_, Side::has_states_, Side::side_bytes_;
   using Side::context_, Side::memory_, Side::words_;
   using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
-  using Side::may_have_dictionary, Side::no_numbers, Side::places;
+  using Side::may_have_dictionary, Side::no_numbers, Side::places, Side::side_begin;
   using Side::rows_of_tile, Side::has_dry_rows;
   using typename Side::Memory, typename Side::Word;
 
  public:
   // `near`: only where words are split.
-  ARRCOMP_METHOD GroupEncoder(const EncodeContext<T>& context, const void* array, Memory& memory,
-                              NearMemory* near = nullptr)
-      : Side(context, array, memory, near), near_(near) {}
+  ARRCOMP_METHOD GroupEncoder(const EncodeContext<T>& context, Memory& memory, NearMemory* near = nullptr)
+      : Side(context, memory, near), near_(near) {}
 
   // Encodes `count` elements from `first` on; the bytes are then copied out by `copy_to`. Returns their number.
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
     open(first, count, 1);
-    for (uint32_t c = chunks_; c-- > 0;) {
-      begin_chunk(uniform(c));  // what is made of it takes no register of its own from chunk to chunk
+    uint32_t c = chunks_;
+    do {
+      c = uniform(c - 1);  // what is made of it takes no register of its own from chunk to chunk
+      begin_chunk(c);
       do {
         start_attempt();
         encode_rows();
-      } while (!is_done());
-    }
+      } while (uniform(!is_done()) != 0);
+    } while (c > 0);
     return bytes();
   }
 
-  // The steps of encode, for several groups at once: `stride` groups on is the one that this encodes next. Where memory
-  // is near, `side` may be where the group will stand, with room for as much as in the encoder's own memory.
+  // The steps of encode, for several groups at once: `stride` groups on is the one that this encodes next; `side` is
+  // as in open_side.
   ARRCOMP_METHOD void open(uint64_t first, uint32_t count, uint32_t stride, uint8_t* side = nullptr) {
-    if constexpr (keeps_rows) side_begin_ = side == nullptr ? memory_.side : side;
-    side_ = side_begin();
-    coded_ = memory_.words;
-    has_states_ = has_dictionary_ = false;
+    this->open_side(side);
+    coded_words_ = 0;
     if constexpr (may_have_dictionary) this->forget_dictionary();
     group_first_ = first;
     group_count_ = uniform(count);
@@ -78,17 +77,17 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
 
   // The bytes of the group.
   ARRCOMP_METHOD uint32_t bytes() const {
-    return side_bytes() + (has_states_ ? round_up_words() * 2 + states_bytes : 0);
+    return side_bytes_ + (has_states_ ? round_up_words() * 2 + states_bytes : 0);
   }
 
   ARRCOMP_PART void copy_to(uint8_t* out) const {
     sync();
-    if (out != side_begin()) copy_bytes(out, side_begin(), side_bytes());
+    if (out != side_begin()) copy_bytes(out, side_begin(), side_bytes_);
     if (!has_states_) return;
-    out += side_bytes();
-    if (round_up_words() != word_count()) out = write_number(out, uint16_t{0});
-    copy_bytes(out, reinterpret_cast<const uint8_t*>(memory_.words), word_count() * 2);
-    store(reinterpret_cast<uint32_t*>(out + word_count() * 2), states_);
+    out += side_bytes_;
+    if (round_up_words() != coded_words_) out = write_number(out, uint16_t{0});
+    copy_bytes(out, reinterpret_cast<const uint8_t*>(memory_.words), coded_words_ * 2);
+    store(reinterpret_cast<uint32_t*>(out + coded_words_ * 2), states_);
   }
 
   // An encoder with a table, of which that may be changed.
@@ -123,8 +122,11 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   }
 
   using Side::states_;
-  uint16_t* coded_;  // behind the last of the coder's words
-  int rows_left_;    // to be coded, of the chunk
+  uint32_t coded_words_;  // of the coder
+  int rows_left_;         // to be coded, of the chunk
+
+  ARRCOMP_METHOD uint16_t* coded_end() const { return memory_.words + coded_words_; }
+  ARRCOMP_METHOD void end_coded(const uint16_t* end) { coded_words_ = static_cast<uint32_t>(end - memory_.words); }
 
  private:
   static constexpr uint32_t least_bits = 64 * Side::missing_side_bytes;  // with fewer there is little to gain
@@ -132,10 +134,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
   enum class Attempt : uint8_t { quantized, lossless, raw };
 
-  ARRCOMP_METHOD uint8_t* side_begin() const { return keeps_rows ? side_begin_ : memory_.side; }
-  ARRCOMP_METHOD uint32_t side_bytes() const { return static_cast<uint32_t>(side_ - side_begin()); }
-  ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(coded_ - memory_.words); }
-  ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
+  ARRCOMP_METHOD uint32_t round_up_words() const { return (coded_words_ + 1) & ~1u; }
 
   ARRCOMP_METHOD int table_of(int row) const {
     return head_.has_tables_of_tiles() ? memory_.tables[row / rows_per_tile] : head_.table;
@@ -151,8 +150,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   }
 
   ARRCOMP_PART void start_attempt() {
-    side_before_ = side_;
-    coded_before_ = coded_;
+    side_before_ = side_bytes_;
+    coded_before_ = coded_words_;
     states_before_ = states_;
     had_states_ = has_states_;
     had_dictionary_ = has_dictionary_;
@@ -211,15 +210,21 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   // Numbers instead of elements, where these and what tells them take fewer bits: those of multiples, then places in a
   // dictionary, then what was best of all. A loop, as each round is long.
   ARRCOMP_PART void choose_numbers() {
-    const auto index_bits = static_cast<uint32_t>(count_ * index_bits_);
-    const int kind = multiples_;
-    const bool may_have_places = index_bits > 0 || has_dictionary_, left_out_before = leaves_out_;
-    int best = no_numbers, made = no_numbers;
+    auto& memory = memory_.numbered;
+    if (leader()) {
+      memory.index_bits = static_cast<uint32_t>(count_ * index_bits_);
+      memory.multiples = multiples_;
+      memory.best = no_numbers;
+      memory.may_be_places = index_bits_ > 0 || has_dictionary_;
+      memory.left_out_before = leaves_out_;
+    }
+    sync();
+    int made = no_numbers;
     uint32_t least = bits_;
     for (int way = 0; way < 3; ++way) {
       const bool tries = way < 2;
-      int numbering = way == 0 ? kind : best;
-      if (way == 1) numbering = may_have_places && find_dictionary_below(least, index_bits) ? places : no_numbers;
+      int numbering = way == 0 ? memory.multiples : memory.best;
+      if (way == 1) numbering = memory.may_be_places && find_dictionary_below(least) ? places : no_numbers;
       if (numbering == (tries ? no_numbers : made)) continue;
       made = numbering;
       gave_up_ = !use_numbers(numbering);
@@ -227,9 +232,11 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
       if (!tries) break;
       if (!gave_up_) bits_ += bits_beside_words();
       if (!gave_up_ && bits_ < least) {
-        best = numbering;
+        sync();  // the best before has been read
+        if (leader()) memory.best = numbering;
+        sync();
         least = bits_;
-      } else if (best == no_numbers && !left_out_before) {
+      } else if (memory.best == no_numbers && !memory.left_out_before) {
         this->leave_nothing_out();
       }
     }
@@ -252,7 +259,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   }
 
   // Whether there is a dictionary that may pay where all else takes so many bits.
-  ARRCOMP_PART bool find_dictionary_below(uint32_t bits, uint32_t index_bits) {
+  ARRCOMP_PART bool find_dictionary_below(uint32_t bits) {
+    const uint32_t index_bits = memory_.numbered.index_bits;
     if (memory_.dictionary.is_hopeless || bits <= index_bits + least_bits) return false;
     const uint32_t entries_that_pay = index_bits > 0 ? (bits - index_bits) / T::width : 0;
     const DictionaryFound found = this->find_own_dictionary(group_first_, entries_that_pay);
@@ -277,20 +285,22 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
       if (!gave_up_) gave_up_ = !this->make_words();
     }
     if (gave_up_) return;
-    bits_ = static_cast<uint32_t>(this->choose_coder()) + this->mask_bits();
+    bits_ = this->choose_coder() + this->mask_bits();
   }
 
-  ARRCOMP_METHOD uint32_t coded_bytes() const { return static_cast<uint32_t>(coded_ - coded_before_) * 2; }
+  ARRCOMP_METHOD uint32_t coded_bytes() const { return (coded_words_ - coded_before_) * 2; }
+  // The chunk's words end here at most.
+  ARRCOMP_METHOD const uint16_t* coded_limit() const { return memory_.words + coded_before_ + limit_ / 2; }
   ARRCOMP_METHOD bool fits() const {
-    return !gave_up_ && rows_left_ == 0 && static_cast<uint32_t>(side_ - side_before_) + coded_bytes() <= limit_;
+    return !gave_up_ && rows_left_ == 0 && side_bytes_ - side_before_ + coded_bytes() <= limit_;
   }
 
   // Whether the attempt is what the chunk is coded as. If not, it is undone, and the next is up.
   ARRCOMP_METHOD bool is_done() {
     if (fits()) return true;
     sync();  // it has been written where the next is
-    side_ = side_before_;
-    coded_ = coded_before_;
+    side_bytes_ = side_before_;
+    coded_words_ = coded_before_;
     states_ = states_before_;
     has_states_ = had_states_;
     has_dictionary_ = had_dictionary_;
@@ -301,9 +311,10 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   // As many of them as leave all states room; then the rest of a tile.
   ARRCOMP_PART void encode_dry_rows() {
     TableEncoder with_table;
-    uint16_t* coded = coded_;
+    uint16_t* coded = coded_end();
+    const uint16_t* const limit = coded_limit();
     U32 states = splat<U32>(first_dry_state);
-    const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
+    const auto fits = [&]() ARRCOMP_LAMBDA { return coded <= limit; };
     int r = rows_left_, dry = 0;
     for (; dry < most_dry && fits(); ++dry) {
       const int end = rows_left_ - dry_rows_of(dry + 1);
@@ -326,7 +337,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     head_.dry = dry;
     has_states_ = true;
     rows_left_ = r;
-    coded_ = coded;
+    end_coded(coded);
     states_ = states;
   }
 
@@ -341,10 +352,11 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
 
   // Those of one table: down to row `end`, where a tile begins.
   ARRCOMP_METHOD void encode_rows_to(int end, const SymbolEncoder& encoder) {
-    uint16_t* coded = coded_;  // copies, as registers
+    uint16_t* coded = coded_end();  // copies, as registers
+    const uint16_t* const limit = coded_limit();
     U32 states = states_;
     int r = rows_left_;
-    const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
+    const auto fits = [&]() ARRCOMP_LAMBDA { return coded <= limit; };
     const auto encode_to = [&](int row) ARRCOMP_LAMBDA {
       do encode_row(encoder, symbols_of(--r), states, coded);
       while (r > row);
@@ -363,22 +375,20 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
       encode_to(tile * rows_per_tile);
     }
     rows_left_ = r;
-    coded_ = coded;
+    end_coded(coded);
     states_ = states;
   }
 
   // the group
   uint64_t group_first_;
   uint32_t group_count_, stride_;
-  uint8_t* side_begin_;
   NearMemory* near_;
 
   // how the chunk is tried, and what was before
   Attempt attempt_;
   uint32_t limit_;  // bytes that it may take
   uint32_t bits_;   // that its words and masks take, as estimated
-  uint8_t* side_before_;
-  uint16_t* coded_before_;
+  uint32_t side_before_, coded_before_;
   U32 states_before_;
   bool had_states_, had_dictionary_;
   bool gave_up_;  // before anything was written
@@ -399,14 +409,14 @@ ARRCOMP_INLINE void encode_tiles(GroupEncoder<T> (&groups)[N]) {
     for (int i = 0; i < N; ++i) {
       groups[i].change_table(groups[i].rows_left_ - 1, encoders[i]);
       states[i] = groups[i].states_;
-      words[i] = groups[i].coded_;
+      words[i] = groups[i].coded_end();
     }
     for (int j = 0; j < rows_per_tile; ++j)
       ARRCOMP_UNROLL for (int i = 0; i < N; ++i)
           encode_row(encoders[i].encoder, groups[i].symbols_of(--groups[i].rows_left_), states[i], words[i]);
     for (int i = 0; i < N; ++i) {
       groups[i].states_ = states[i];
-      groups[i].coded_ = words[i];
+      groups[i].end_coded(words[i]);
     }
   }
 }

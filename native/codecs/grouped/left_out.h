@@ -115,35 +115,33 @@ class LeftOut {
   using Memory = MissingMemory<Scalar>;
 
  public:
-  // Of the chunk of `count` elements from `first` on; `waiting` is memory for two rows.
-  ARRCOMP_METHOD LeftOut(Memory& memory, const void* array, uint64_t first, int count, Scalar* waiting)
-      : memory_(memory), array_(array), first_(first), count_(count), waiting_(waiting) {}
+  // `waiting` is memory for two rows.
+  ARRCOMP_METHOD LeftOut(Memory& memory, const ElementRange& chunk, Scalar* waiting)
+      : memory_(memory), chunk_(chunk), waiting_(waiting) {}
 
   // Leaves out the elements whose bits are `fill`; returns how many stay, or -1 where fewer than `least` would go.
   ARRCOMP_PART int leave_out(Scalar fill, int least) {
     const int missing = find(fill);
     if (missing < least) return -1;
     gather_present();
-    const Marking marking(memory_.masks, count_);
+    const Marking marking(memory_.masks, chunk_.count);
     const MissingHead head = marking.shortest(missing);
     marking.list(head, memory_.marks);
     if (leader()) {
       memory_.head = head;
       memory_.fill = fill;
-      memory_.bits = bits_of_marks(head.marks, head.shift, count_);
-      memory_.array = array_;
-      memory_.first = first_;
-      memory_.count = count_;
+      memory_.bits = bits_of_marks(head.marks, head.shift, chunk_.count);
+      memory_.chunk = chunk_;
     }
     sync();
     return head.present;
   }
 
  private:
-  ARRCOMP_METHOD int rows() const { return (count_ + lanes_per_row - 1) / lanes_per_row; }
-  ARRCOMP_METHOD int lanes_of(int row) const { return lanes_of_row(count_, row); }
+  ARRCOMP_METHOD int rows() const { return (chunk_.count + lanes_per_row - 1) / lanes_per_row; }
+  ARRCOMP_METHOD int lanes_of(int row) const { return lanes_of_row(chunk_.count, row); }
   ARRCOMP_METHOD Word element_bits(int row) const {
-    return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
+    return load_elements<T>(chunk_.begin, static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
   }
   ARRCOMP_METHOD uint32_t mask_of(int row) const { return memory_.masks[row]; }
 
@@ -186,9 +184,7 @@ class LeftOut {
   }
 
   Memory& memory_;
-  const void* array_;
-  uint64_t first_;
-  int count_;
+  ElementRange chunk_;
   Scalar* waiting_;
 };
 
@@ -215,7 +211,7 @@ ARRCOMP_CALLED bool mark_masked(MissingMemory<Scalar>* memory, const uint32_t* c
   if (leader()) {
     memory->head = head;
     memory->bits = bits;
-    memory->count = positions;
+    memory->chunk.count = positions;
   }
   sync();
   return true;
@@ -223,10 +219,9 @@ ARRCOMP_CALLED bool mark_masked(MissingMemory<Scalar>* memory, const uint32_t* c
 
 // LeftOut::leave_out.
 template <class T>
-ARRCOMP_CALLED int leave_out_elements(MissingMemory<typename T::Word::scalar>* memory, const void* array,
-                                      uint64_t first, int count, typename T::Word::scalar* waiting,
-                                      typename T::Word::scalar fill, int least) {
-  return LeftOut<T>(*memory, array, first, count, waiting).leave_out(fill, least);
+ARRCOMP_CALLED int leave_out_elements(MissingMemory<typename T::Word::scalar>* memory, ElementRange chunk,
+                                      typename T::Word::scalar* waiting, typename T::Word::scalar fill, int least) {
+  return LeftOut<T>(*memory, chunk, waiting).leave_out(fill, least);
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

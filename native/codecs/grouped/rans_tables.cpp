@@ -169,6 +169,16 @@ uint32_t highest_symbol(const uint16_t* frequencies) {
   return s;
 }
 
+template <int tables>
+void set_costs(CostsOfLanes* all, const int32_t (&costs)[1 + feature_count][tables]) {
+  static_assert(tables % lanes_per_row == 0);
+  for (int t = 0; t < tables; ++t) {
+    CostsOfLanes& own = all[t / lanes_per_row];
+    own.value[t % lanes_per_row] = costs[0][t];
+    for (int j = 0; j < feature_count; ++j) own.features[j][t % lanes_per_row] = costs[1 + j][t];
+  }
+}
+
 template <class Number, class Scalar>
 void set_multiples(MultiplesOfLanes<Scalar>& all, const Element& element) {
   const auto bits = [](double x) { return std::bit_cast<Scalar>(static_cast<Number>(x)); };
@@ -191,10 +201,8 @@ std::unique_ptr<Tables> build() {
     set_buckets(all->decode[t], rans_frequencies[t], layout);
     all->decode[t].escape = all->encode[t].escape = highest_symbol(rans_frequencies[t]);
   }
-  static_assert(sizeof(quantized_costs) == sizeof(Tables::quantized_costs));
-  static_assert(sizeof(exponent_costs) == sizeof(Tables::exponent_costs));
-  memcpy(all->quantized_costs, quantized_costs, sizeof quantized_costs);
-  memcpy(all->exponent_costs, exponent_costs, sizeof exponent_costs);
+  set_costs(all->quantized_costs, quantized_costs);
+  set_costs(all->exponent_costs, exponent_costs);
   memcpy(all->quantized_knots, quantized_knots, sizeof quantized_knots);
   memcpy(all->exponent_knots, exponent_knots, sizeof exponent_knots);
   set_multiples<float>(all->multiples32, float_element(8, 23));

@@ -40,9 +40,15 @@ struct EncodeTable {
 // The writer's choice of a table by the features of a sample: see make_rans_tables.py.
 constexpr int feature_count = 8;
 
+// Of 32 tables, one for each lane: what a value takes in itself, and by each feature.
+struct CostsOfLanes {
+  alignas(64) int32_t value[lanes_per_row];
+  int32_t features[feature_count][lanes_per_row];
+};
+
 struct TableChoice {
   const uint32_t* knots;
-  const int32_t* costs;  // [1 + feature_count][tables]
+  const CostsOfLanes* costs;
   uint32_t first_table;
   uint32_t tables;
 };
@@ -56,16 +62,16 @@ struct MultiplesOfLanes {
 struct Tables {
   DecodeTable decode[table_count];
   EncodeTable encode[table_count];
-  int32_t quantized_costs[1 + feature_count][quantized_tables];
-  int32_t exponent_costs[1 + feature_count][exponent_tables];
+  CostsOfLanes quantized_costs[quantized_tables / lanes_per_row];
+  CostsOfLanes exponent_costs[exponent_tables / lanes_per_row];
   uint32_t quantized_knots[feature_count];
   uint32_t exponent_knots[feature_count];
   MultiplesOfLanes<uint32_t> multiples32;
   MultiplesOfLanes<uint64_t> multiples64;
 
   ARRCOMP_SHARED TableChoice choice(bool exponent) const {
-    return exponent ? TableChoice{exponent_knots, exponent_costs[0], quantized_tables, exponent_tables}
-                    : TableChoice{quantized_knots, quantized_costs[0], 0, quantized_tables};
+    return exponent ? TableChoice{exponent_knots, exponent_costs, quantized_tables, exponent_tables}
+                    : TableChoice{quantized_knots, quantized_costs, 0, quantized_tables};
   }
 
   ARRCOMP_SHARED const MultiplesOfLanes<uint32_t>& multiples_of(uint32_t) const { return multiples32; }
