@@ -327,6 +327,9 @@ ARRCOMP_INLINE void store_first_pairs(T* p, V even, V odd, int n) {
 ARRCOMP_INLINE void set_bits(uint32_t* p, U32 x, Mask m) {
   if (m.set) atomicOr(p + (x.v >> 5), 1u << (x.v & 31));
 }
+ARRCOMP_INLINE void add_ones(uint32_t* p, U32 x, Mask m) {
+  if (m.set) atomicAdd(p + x.v, 1u);
+}
 
 struct Table64 {
   const uint32_t* entries;

@@ -152,6 +152,7 @@
 //               copy_bytes(to, from, n)     all even, the two apart
 //               uniform(n)             a uniform uint32_t, told to the compiler
 //               set_bits(uint32_t* p, x, m)     sets bit x of p's, x a U32, in lanes of m (slow on a CPU)
+//               add_ones(uint32_t* p, x, m)     adds 1 to p[x], x a U32, for each lane of m (slow on a CPU)
 //               prefetch(p)            p is read soon, or may be no address at all;  prefetch_to_write(p)  written
 //
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.

@@ -68,6 +68,12 @@ ARRCOMP_INLINE void set_bits(uint32_t* p, U32 x, Mask m) {
   }
 }
 
+ARRCOMP_INLINE void add_ones(uint32_t* p, U32 x, Mask m) {
+  uint32_t places[32];
+  store(places, x);
+  for (uint32_t left = bits(m); left != 0; left &= left - 1) ++p[places[__builtin_ctz(left)]];
+}
+
 ARRCOMP_INLINE U32 in_halves(U32 lower, U32 upper) { return (lower & splat<U32>(0xffff)) | upper << 16; }
 
 ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return srlv(x, n & splat<U32>(31)); }

@@ -71,6 +71,67 @@ def test_any_number_of_elements(elements: int) -> None:
     checks.check_same_bits(checks.array_of(stream), array)
 
 
+def skewed(count: int, size: int, seed: int = 1) -> Array:
+    """Indices of which the r-th most frequent is as frequent as 1 / r, in no order."""
+    rng = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, count + 1)
+    return rng.permutation(count)[rng.choice(count, size, p=weights / weights.sum())]
+
+
+def entropy(indices: Array) -> float:
+    """Bits for each of them."""
+    share = np.bincount(indices) / indices.size
+    return float(-(share[share > 0] * np.log2(share[share > 0])).sum())
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype != "bfloat16"])  # it has no dictionaries
+@pytest.mark.parametrize("count", [16, 100, 256])
+def test_frequent_elements_take_little_more_than_their_entropy(dtype: str, count: int) -> None:
+    indices = skewed(count, 1 << 20)
+    array = any_elements(dtype, count)[indices]
+    stream = checks.stream_of(array, Lossless())
+    dictionaries = 64 * count * array.itemsize
+    assert len(stream) < 1.08 * array.size * entropy(indices) / 8 + dictionaries + 64 * 200
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_the_more_frequent_entries_come_first() -> None:
+    array = any_elements("float64", 40)[skewed(40, 1 << 20)]
+    for speed in ("default", "fast"):
+        stream = checks.stream_of(array, Lossless(speed=speed))
+        chunks = chunks_of(stream)
+        assert [chunk.own_entries for chunk in chunks] == [False, False, False, True] * 64
+        for first in range(0, len(chunks), 4):
+            last = array[(first + 3) * 4096 : (first + 4) * 4096].view(np.uint64)  # is coded first
+            counts = np.array([np.count_nonzero(last == entry) for entry in chunks[first].entries])
+            in_order = np.all(np.diff(np.asarray(chunks[first].entries).view(np.float64)) > 0)
+            if speed == "fast":
+                assert in_order
+            else:
+                assert not in_order
+                assert np.all(counts[1:] <= 1.5 * counts[:-1] + 1)
+            for chunk in chunks[first : first + 4]:
+                np.testing.assert_array_equal(chunk.entries, chunks[first].entries)
+
+
+def test_a_chunk_whose_elements_have_other_frequencies_shares_the_dictionary() -> None:
+    elements = any_elements("int32", 60)
+    group = np.concatenate([skewed(60, 4096, seed) for seed in (1, 2, 3, 4)])
+    array = np.tile(elements[group], 64)
+    stream = checks.stream_of(array, Lossless())
+    assert [chunk.own_entries for chunk in chunks_of(stream)] == [False, False, False, True] * 64
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_multiples_that_are_shorter_than_ranks() -> None:
+    """A few decimals in a walk: as integers their differences are short, as ranks they are in no order."""
+    steps = np.random.default_rng(7).integers(-1, 2, 1 << 16)
+    walk = np.round(np.abs(np.cumsum(steps) % 200 - 100) / 100, 2)
+    stream = checks.stream_of(walk, Lossless())
+    assert "multiples" in transforms(stream)
+    checks.check_same_bits(checks.array_of(stream), walk)
+
+
 def test_chunks_of_a_group_share_a_dictionary() -> None:
     array = drawn(any_elements("float32", 100), 1 << 20)
     stream = checks.stream_of(array, Lossless())

@@ -8,6 +8,7 @@
 #include "codecs/grouped/chunk_multiples.h"
 #include "codecs/grouped/chunk_words.h"
 #include "codecs/grouped/dictionary.h"
+#include "codecs/grouped/dictionary_order.h"
 #include "codecs/grouped/left_out.h"
 #include "codecs/grouped/quantize.h"
 
@@ -129,8 +130,8 @@ class ChunkValues {
 
   // ---- elements that have numbers: places in a dictionary, or what counts multiples
 
-  // Of multiples it is their kind.
-  static constexpr int no_numbers = 0, places = -1;
+  // Of multiples it is their kind. Ranks are places in a dictionary whose more frequent entries come first.
+  static constexpr int no_numbers = 0, places = -1, ranks = -2;
 
   ARRCOMP_METHOD bool has_numbers() const { return may_have_dictionary && numbering_ != no_numbers; }
   ARRCOMP_METHOD bool has_multiples() const { return may_have_multiples && numbering_ > no_numbers; }
@@ -152,7 +153,7 @@ class ChunkValues {
     if (has_multiples()) {
       if constexpr (may_have_multiples) are_few_exceptions = number_multiples(own, numbers);
     } else {
-      index_elements<T>(&memory_.dictionary, context_.element, own, numbers);
+      index_elements<T>(&memory_.dictionary, context_.element, own, numbering == ranks, numbers);
     }
     if (leader()) memory_.numbered.elements = own;
     sync();
@@ -173,6 +174,12 @@ class ChunkValues {
     const auto* const chunk = element_pointer<T>(leaves_out_ ? memory_.missing.chunk.begin : own.begin, 0);
     return find_dictionary<T>(&memory_.dictionary, context_.element, own, {group, static_cast<int>(chunk - group)},
                               entries_that_pay);
+  }
+
+  // In bits, of the chunk's places in a dictionary.
+  ARRCOMP_METHOD uint32_t entropy_of_places() {
+    const auto* const numbers = reinterpret_cast<const typename T::storage*>(memory_.numbered.numbers);
+    return entropy_of_indices<T>(&memory_.dictionary, numbers, count_);
   }
 
   // ---- elements to values, and how these will become words

@@ -30,8 +30,11 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
     head_.coder = Coder::entropy;
     head_.shift = choice.shift;
     head_.table = choice.table;
-    return choice.bits + (has_states_ ? 0 : states_bytes * 8 / chunks_);
+    return choice.bits + bits_of_states();
   }
+
+  // Those that a chunk takes of the group's states.
+  ARRCOMP_METHOD uint32_t bits_of_states() const { return has_states_ ? 0 : states_bytes * 8 / chunks_; }
 
   // The bits that masks take.
   ARRCOMP_METHOD uint32_t mask_bits() const {

@@ -93,6 +93,7 @@ class Dictionary {
   ARRCOMP_METHOD Dictionary(Memory& memory, const Element& element)
       : memory_(memory),
         order_(element.is_float(), T::width),
+        is_ranked_(memory.is_ranked),
         first_key_(element.is_float() || element.is_signed ? Scalar{1} << (T::width - 1) : 0),
         entries_(memory.entries),
         rows_(rows_of(entries_)) {}
@@ -174,8 +175,10 @@ class Dictionary {
   ARRCOMP_PART void index(const ElementRange& elements, typename T::storage* out) const {
     each_row(elements, [&](int row, Word key) ARRCOMP_LAMBDA {
       Mask found;
+      U32 place = find(key, found);
+      if (is_ranked_) place = gather(memory_.ranks, place);
       Word index;
-      widen_to(find(key, found), index);
+      widen_to(place, index);
       store(out + row * lanes_per_row, index);
       return true;
     });
@@ -183,8 +186,12 @@ class Dictionary {
   }
 
   ARRCOMP_PART void write(typename T::storage* out) const {
-    for (int i = 0; i < entries_; i += lanes_per_row)
-      store_row(out + i, bits_of_key(load(memory_.keys + i)), lanes_of_row(entries_, i / lanes_per_row));
+    for (int i = 0; i < entries_; i += lanes_per_row) {
+      const int n = lanes_of_row(entries_, i / lanes_per_row);
+      const Word key =
+          is_ranked_ ? gather_elements<Word>(memory_.keys, load_row(memory_.by_rank + i, n)) : load(memory_.keys + i);
+      store_row(out + i, bits_of_key(key), n);
+    }
   }
 
  private:
@@ -313,6 +320,7 @@ class Dictionary {
 
   Memory& memory_;
   FloatOrder<Word> order_;
+  bool is_ranked_;
   Scalar first_key_;
   int entries_, rows_;
   int recent_ = 0, kept_ = 0;
@@ -343,10 +351,13 @@ ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word
   return DictionaryFound::other;
 }
 
-// Writes the indices of a chunk's elements.
+// Writes the indices of a chunk's elements, with entries in the order of their ranks or of their keys.
 template <class T>
 ARRCOMP_CALLED void index_elements(DictionaryMemory<typename T::Word::scalar>* memory, Element element,
-                                   ElementRange chunk, typename T::storage* out) {
+                                   ElementRange chunk, bool ranked, typename T::storage* out) {
+  sync();  // the order before has been read
+  if (leader()) memory->is_ranked = ranked;
+  sync();
   Dictionary<T>(*memory, element).index(chunk, out);
 }
 

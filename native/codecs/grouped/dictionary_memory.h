@@ -20,7 +20,11 @@ struct DictionaryMemory {
   Scalar recent[lanes_per_row];                    // keys that are not among the entries yet
   uint32_t places[lanes_per_row];                  // of these, once they will be
   uint32_t tree[sizeof(Scalar) / 4][most_places];  // a search tree of them, row by row; upper halves apart
+  uint32_t counts[most_places + lanes_per_row];    // of each key, how often a chunk has it
+  uint32_t ranks[most_places + lanes_per_row];     // of each key, where the more frequent ones come first
+  uint32_t by_rank[most_places + lanes_per_row];   // the places of keys, in the order of their ranks
   int entries;                                     // 0: there is no dictionary
+  bool is_ranked;                                  // entries are in the order of their ranks
   bool is_of_group;                                // all of the group's elements are in it
   bool is_hopeless;                                // these are too many different ones
 };

@@ -16,8 +16,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side::context_, Side::memory_, Side::words_;
   using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
-  using Side::may_have_dictionary, Side::no_numbers, Side::places, Side::side_begin;
-  using Side::rows_of_tile, Side::has_dry_rows;
+  using Side::may_have_dictionary, Side::no_numbers, Side::places, Side::ranks, Side::side_begin;
+  using Side::rows_of_tile, Side::has_dry_rows, Side::bits_of_states;
   using typename Side::Memory, typename Side::Word;
 
  public:
@@ -208,7 +208,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   }
 
   // Numbers instead of elements, where these and what tells them take fewer bits: those of multiples, then places in a
-  // dictionary, then what was best of all. A loop, as each round is long.
+  // dictionary, then their ranks, then what was best of all. A loop, as each round is long.
   ARRCOMP_PART void choose_numbers() {
     auto& memory = memory_.numbered;
     if (leader()) {
@@ -221,10 +221,11 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     sync();
     int made = no_numbers;
     uint32_t least = bits_;
-    for (int way = 0; way < 3; ++way) {
-      const bool tries = way < 2;
+    for (int way = 0; way < 4; ++way) {
+      const bool tries = way < 3;
       int numbering = way == 0 ? memory.multiples : memory.best;
-      if (way == 1) numbering = memory.may_be_places && find_dictionary_below(least) ? places : no_numbers;
+      if (way == 1) numbering = memory.may_be_places && find_dictionary_below(least) ? known_places() : no_numbers;
+      if (way == 2) numbering = made == places && find_ranks_below(least) ? ranks : no_numbers;
       if (numbering == (tries ? no_numbers : made)) continue;
       made = numbering;
       gave_up_ = !use_numbers(numbering);
@@ -236,7 +237,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
         if (leader()) memory.best = numbering;
         sync();
         least = bits_;
-      } else if (memory.best == no_numbers && !memory.left_out_before) {
+      } else if (way == 0 && memory.best == no_numbers && !memory.left_out_before) {
         this->leave_nothing_out();
       }
     }
@@ -253,7 +254,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   }
 
   ARRCOMP_METHOD uint32_t bits_beside_words() const {
-    const bool has_own_entries = numbering_ == places && !has_dictionary_;
+    const bool has_own_entries = numbering_ < no_numbers && !has_dictionary_;
     const int entries = has_own_entries ? memory_.dictionary.entries : 0;
     return static_cast<uint32_t>(entries * T::width + exceptions_ * (16 + T::width));
   }
@@ -266,6 +267,26 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     const DictionaryFound found = this->find_own_dictionary(group_first_, entries_that_pay);
     if (found == DictionaryFound::other) has_dictionary_ = had_dictionary_ = false;
     return found != DictionaryFound::none;
+  }
+
+  // Entries that are written stay in their order.
+  ARRCOMP_METHOD int known_places() const { return has_dictionary_ && memory_.dictionary.is_ranked ? ranks : places; }
+
+  // Whether the places that the chunk has may take fewer bits than `least` as ranks; these are found then.
+  ARRCOMP_PART bool find_ranks_below(uint32_t& least) {
+    if (gave_up_ || has_dictionary_ || context_.fast) return false;
+    const uint32_t entropy = this->entropy_of_places(), others = bits_beside_words() + bits_of_states();
+    // Frequencies in no order are not what a sample's features were made for: the estimate may be far too low.
+    const bool has_memory = head_.difference || head_.mask != MaskKind::none || head_.has_tables_of_tiles();
+    if (memory_.numbered.best == places && head_.coder == Coder::entropy && !has_memory) {
+      const PlacesCode code{&context_.tables->encode[head_.table], head_.shift, static_cast<uint32_t>(head_.base),
+                            head_.plain};
+      const uint32_t coded = bits_of_places<T>(&memory_.dictionary, code, count_) + others;
+      if (coded > least) least = coded;
+    }
+    if (entropy + others + static_cast<uint32_t>(count_) / 8 >= least) return false;  // about what the coder adds
+    rank_entries<T>(&memory_.dictionary);
+    return true;
   }
 
   ARRCOMP_METHOD bool leave_out_repeated() {

@@ -1,0 +1,128 @@
+// The order of a dictionary's entries: that of their keys, or the more frequent ones first, so that small indices are
+// frequent. FORMAT.md, section 3.6.
+#pragma once
+#include <bit>
+
+#include "codecs/element_types.h"
+#include "codecs/grouped/dictionary_memory.h"
+#include "codecs/grouped/rans.h"
+#include "codecs/transform.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// How the places of a chunk's elements in a dictionary are coded.
+struct PlacesCode {
+  const EncodeTable* table;
+  int shift;
+  uint32_t base;
+  bool plain;
+};
+
+// The entries of a dictionary with keys in their order, by how often a chunk has them.
+template <class T>
+class EntryRanks {
+  using Memory = DictionaryMemory<typename T::Word::scalar>;
+
+ public:
+  ARRCOMP_METHOD explicit EntryRanks(Memory& memory) : memory_(memory), entries_(memory.entries) {}
+
+  // `indices` are those of a chunk's elements.
+  ARRCOMP_PART void count(const typename T::storage* indices, int count) {
+    sync();  // what was there before has been read
+    for (int i = 0; i < entries_; i += lanes_per_row) store(memory_.counts + i, splat<U32>(0));
+    sync();
+    for (int i = 0; i < count; i += lanes_per_row) {
+      const int n = lanes_of_row(count, i / lanes_per_row);
+      add_ones(memory_.counts, lowest(load_row(indices + i, n)), mask(low_mask(n)));
+    }
+    sync();
+  }
+
+  // The entropy of so many indices, in bits: about what they take where the more frequent ones come first.
+  ARRCOMP_PART uint32_t entropy(int count) const {
+    const U32 all = log2_256(splat<U32>(static_cast<uint32_t>(count)));
+    U32 bits_256 = splat<U32>(0);
+    for (int i = 0; i < entries_; i += lanes_per_row) {
+      const U32 own = load_row(memory_.counts + i, lanes_of_row(entries_, i / lanes_per_row));
+      const Mask valid = mask(low_mask(lanes_of_row(entries_, i / lanes_per_row)));
+      bits_256 = bits_256 + select(valid, own * (all - log2_256(own)), splat<U32>(0));
+    }
+    return sum(bits_256) / 256;
+  }
+
+  // The bits that an entropy coder takes for the places as they are, of `count` elements.
+  ARRCOMP_PART uint32_t coded(const PlacesCode& code, int count) const {
+    const EncodeTable& table = *code.table;
+    const U32 whole = splat<U32>(uint32_t{precision << 8}), of_rest = splat<U32>(uint32_t{16 << 8});
+    U32 bits_256 = splat<U32>(0);
+    for (int i = 0; i < entries_; i += lanes_per_row) {
+      const int n = lanes_of_row(entries_, i / lanes_per_row);
+      const U32 place = lane_numbers() + splat<U32>(static_cast<uint32_t>(i) - code.base);
+      const U32 symbol = symbol_of(fold(place, code.plain, 32) >> code.shift, table.escape);
+      const U32 frequency = gather(table.division, symbol) & splat<U32>(slot_count - 1);
+      const U32 rest = select(eq(symbol, splat<U32>(table.escape)), of_rest, splat<U32>(0));
+      const U32 own = load_row(memory_.counts + i, n) * (whole - log2_256(frequency) + rest);
+      bits_256 = bits_256 + select(mask(low_mask(n)), own, splat<U32>(0));
+    }
+    return sum(bits_256) / 256 + static_cast<uint32_t>(count * code.shift);
+  }
+
+  // Finds the rank of each entry, and the entry of each rank. Entries whose counts are near are in the order of their keys.
+  ARRCOMP_PART void sort() {
+    uint32_t* end = memory_.by_rank;
+    for (int level = most_level; level >= 0; --level)
+      for (int i = 0; i < entries_; i += lanes_per_row) {
+        const int n = lanes_of_row(entries_, i / lanes_per_row);
+        const Mask own =
+            eq(level_of(load_row(memory_.counts + i, n)), splat<U32>(static_cast<uint32_t>(level))) & mask(low_mask(n));
+        if (!any(own)) continue;
+        const U32 first = splat<U32>(static_cast<uint32_t>(end - memory_.by_rank) - 1);
+        const U32 rank = first + prefix_sum(select(own, splat<U32>(1), splat<U32>(0)));
+        store(memory_.ranks + i, select(own, rank, load(memory_.ranks + i)));
+        end = compress(end, lane_numbers() + splat<U32>(static_cast<uint32_t>(i)), own);
+      }
+    sync();
+  }
+
+ private:
+  static constexpr int most_level = 2 * std::bit_width(uint32_t{chunk_size}) + 1;
+
+  // In 1/256, off by 5 at most: between powers of two a parabola. Of 0 anything.
+  ARRCOMP_METHOD static U32 log2_256(U32 x) {
+    const U32 exponent = bit_length(x) - splat<U32>(1);
+    const U32 part = srl_modulo(x << 8, exponent) - splat<U32>(256);
+    return (exponent << 8) + part + (part * (splat<U32>(256) - part) * splat<U32>(88) >> 16);
+  }
+
+  // Twice the logarithm of a count, rounded down.
+  ARRCOMP_METHOD static U32 level_of(U32 count) {
+    const U32 x = count << 2 | splat<U32>(3), exponent = bit_length(x) - splat<U32>(2);
+    return exponent + exponent + (srlv(x, exponent) & splat<U32>(1));
+  }
+
+  Memory& memory_;
+  int entries_;
+};
+
+// Counts how often a chunk's `indices` have each entry; returns their entropy.
+template <class T>
+ARRCOMP_CALLED uint32_t entropy_of_indices(DictionaryMemory<typename T::Word::scalar>* memory,
+                                           const typename T::storage* indices, int count) {
+  EntryRanks<T> ranks(*memory);
+  ranks.count(indices, count);
+  return ranks.entropy(count);
+}
+
+// EntryRanks::coded, of what was counted.
+template <class T>
+ARRCOMP_CALLED uint32_t bits_of_places(DictionaryMemory<typename T::Word::scalar>* memory, PlacesCode code, int count) {
+  return EntryRanks<T>(*memory).coded(code, count);
+}
+
+// Ranks the entries as they were counted.
+template <class T>
+ARRCOMP_CALLED void rank_entries(DictionaryMemory<typename T::Word::scalar>* memory) {
+  EntryRanks<T>(*memory).sort();
+}
+
+}  // namespace arrcomp::ARRCOMP_ISA
