@@ -123,6 +123,12 @@ def test_a_chunk_whose_elements_have_other_frequencies_shares_the_dictionary() -
     checks.check_same_bits(checks.array_of(stream), array)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "uint64"])
+def test_every_instruction_set_ranks_alike(dtype: str) -> None:
+    array = any_elements(dtype, 200)[skewed(200, 3 * 4096 + 77)]
+    checks.check_same_bytes(array, Lossless(), checks.stream_of(array, Lossless()))
+
+
 def test_multiples_that_are_shorter_than_ranks() -> None:
     """A few decimals in a walk: as integers their differences are short, as ranks they are in no order."""
     steps = np.random.default_rng(7).integers(-1, 2, 1 << 16)
