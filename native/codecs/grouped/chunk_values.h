@@ -164,7 +164,7 @@ class ChunkValues {
   ARRCOMP_METHOD void forget_dictionary() {
     if (!leader()) return;
     memory_.dictionary.entries = 0;
-    memory_.dictionary.is_hopeless = false;
+    memory_.dictionary.is_ranked = memory_.dictionary.is_hopeless = false;
   }
 
   // Of the chunk's elements, and of those before it in its group, which may be as few.
