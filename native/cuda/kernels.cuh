@@ -29,7 +29,6 @@ ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {
 template <class T>
 struct alignas(16) Turn {
   uint32_t array, group;
-  void* memory;
   EncodeContext<T> context;
 };
 
@@ -98,18 +97,16 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     const auto index = static_cast<uint32_t>(array_of_unit(a.arrays, a.count, ticket));
     const EncodeArray& array = a.arrays[index];
     const uint32_t g = ticket - static_cast<uint32_t>(array.first_unit);
-    // Nothing is to be encoded, as was found on the device.
-    if (uniform(g >= array.plan.groups) != 0) continue;
-    const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
+    if (g >= array.plan.groups) continue;  // nothing is to be encoded, as was found on the device
     // From the group's first element on: what is 0 takes no register.
     if (leader()) {
-      auto* const memory = reinterpret_cast<MemoryOf<T, chunk_limit>*>(a.memory) + warp;
       const auto* const elements = element_pointer<T>(array.source, g * array.plan.group_size());
       const double bound = absolute_bound(array, a.settings);
-      turn = {index, g, memory, {elements, array.plan.element, bound, a.rounded_bits, a.settings, a.tables}};
+      turn = {index, g, {elements, array.plan.element, bound, a.rounded_bits, a.settings, a.tables}};
     }
     sync();
-    auto& memory = *in_device_memory(static_cast<MemoryOf<T, chunk_limit>*>(turn.memory));
+    const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
+    auto& memory = reinterpret_cast<MemoryOf<T, chunk_limit>*>(a.memory)[warp];
     GroupEncoder<T, chunk_limit> encoder(turn.context, memory.entropy, pointer_to(shared.near));
     const uint32_t size = encoder.encode(0, static_cast<uint32_t>(array.plan.group_count(g)));
     sync();

@@ -57,11 +57,7 @@ class ChunkValues {
   using Memory = EncoderMemory<Scalar, chunk_limit>;
 
   ARRCOMP_METHOD ChunkValues(const EncodeContext<T>& context, Memory& memory, NearMemory* near)
-      : context_(context),
-        memory_(memory),
-        words_(words_in(memory, near)),
-        leaves_out_(false),
-        numbering_(no_numbers) {}
+      : context_(context), memory_(memory), words_(words_in(memory, near)) {}
 
   // `next` is what is read next.
   ARRCOMP_METHOD void open_chunk(uint64_t first, uint32_t count, uint64_t next) {

@@ -43,9 +43,9 @@ class EntryRanks {
     const U32 all = log2_256(splat<U32>(static_cast<uint32_t>(count)));
     U32 bits_256 = splat<U32>(0);
     for (int i = 0; i < entries_; i += lanes_per_row) {
-      const U32 own = load_row(memory_.counts + i, lanes_of_row(entries_, i / lanes_per_row));
-      const Mask valid = mask(low_mask(lanes_of_row(entries_, i / lanes_per_row)));
-      bits_256 = bits_256 + select(valid, own * (all - log2_256(own)), splat<U32>(0));
+      const int n = lanes_of_row(entries_, i / lanes_per_row);
+      const U32 own = load_row(memory_.counts + i, n);
+      bits_256 = bits_256 + select(mask(low_mask(n)), own * (all - log2_256(own)), splat<U32>(0));
     }
     return sum(bits_256) / 256;
   }
