@@ -29,7 +29,7 @@ struct ChunkHead {
   Coder coder = Coder::none;
   MaskKind mask = MaskKind::none;
   bool difference = false;  // each element is coded as its difference from the one before
-  bool plain = false;       // differences are not negative: no zigzag; or, of exponents, values: no sign
+  bool plain = false;       // what is coded is not negative: no zigzag; or, of exponents, values: no sign
   bool has_base = false;
   bool has_exceptions = false;
   bool has_missing = false;  // elements
@@ -38,19 +38,21 @@ struct ChunkHead {
   int drop = 0;              // trailing zeros of the mantissa that are not stored, of exponents
   int dry = 0;               // stands for so many rows in which states take no words, of others
   uint64_t base = 0;
+  uint64_t step = 0;  // signed: what differences are coded as their distance from
 
+  ARRCOMP_METHOD bool has_step() const { return difference && (step != 0 || plain); }
   ARRCOMP_METHOD bool has_tables_of_tiles() const { return coder == Coder::entropy && table == tables_of_tiles; }
 
   ARRCOMP_PART uint8_t* write(uint8_t* out, int word_bits) const {
     const uint32_t mode = static_cast<uint32_t>(transform) | static_cast<uint32_t>(coder) << 2 |
                           static_cast<uint32_t>(mask) << 4 | static_cast<uint32_t>(difference) << 6 |
-                          static_cast<uint32_t>(plain) << 7;
+                          static_cast<uint32_t>(difference ? has_step() : plain) << 7;
     const uint32_t fields = mode | static_cast<uint32_t>(shift | has_base << 7) << 8 |
                             static_cast<uint32_t>(table) << 16 |
                             static_cast<uint32_t>(drop | dry | has_exceptions << 6 | has_missing << 7) << 24;
     out = write_number(out, fields);
-    if (!has_base) return out;
-    return word_bits == 64 ? write_number(out, base) : write_number(out, static_cast<uint32_t>(base));
+    if (has_base) out = write_word(out, base, word_bits);
+    return has_step() ? write_word(out, step << 1 | static_cast<uint64_t>(plain), word_bits) : out;
   }
 
   // Reads the header at `in` and moves past it; false where it is not legal for this element type.
@@ -73,16 +75,29 @@ struct ChunkHead {
     dry = is_exponent ? 0 : fields >> 24 & 63;
     has_exceptions = fields >> 30 & 1;
     has_missing = fields >> 31;
-    base = 0;
-    if (has_base) {
-      if (end - in < word_bits / 8) return false;
-      base = word_bits == 64 ? read_number<uint64_t>(in) : read_number<uint32_t>(in);
-      in += word_bits / 8;
+    base = step = 0;
+    if (has_base && !read_word(in, end, base, word_bits)) return false;
+    if (difference && plain && !is_exponent) {
+      if (!read_word(in, end, step, word_bits)) return false;
+      plain = step & 1;
+      step = word_bits == 64 ? static_cast<uint64_t>(static_cast<int64_t>(step) >> 1)
+                             : static_cast<uint64_t>(static_cast<int32_t>(step) >> 1);
     }
     return is_legal(element, word_bits, may_quantize);
   }
 
  private:
+  ARRCOMP_METHOD static uint8_t* write_word(uint8_t* out, uint64_t word, int bits) {
+    return bits == 64 ? write_number(out, word) : write_number(out, static_cast<uint32_t>(word));
+  }
+
+  ARRCOMP_METHOD static bool read_word(const uint8_t*& in, const uint8_t* end, uint64_t& word, int bits) {
+    if (end - in < bits / 8) return false;
+    word = bits == 64 ? read_number<uint64_t>(in) : read_number<uint32_t>(in);
+    in += bits / 8;
+    return true;
+  }
+
   ARRCOMP_PART bool is_legal(const Element& element, int word_bits, bool may_quantize) const {
     if (table >= table_count && !has_tables_of_tiles()) return false;
     if (shift > word_bits || (has_missing && mask == MaskKind::marks)) return false;

@@ -689,7 +689,7 @@ ARRCOMP_INLINE Lanes<T> prefix_sum(Lanes<T> x) {
 // Each lane sums n values that stand side by side, so that one sum alone goes across the lanes. The units of 16 bytes
 // have changed places in memory, so that those of 8 lanes are in different banks.
 template <class T, int n>
-ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before) {
+ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before, Lanes<T> step) {
   constexpr int together = 16 / (int)sizeof(T), units = n / together;  // of a lane
   static_assert(n % together == 0 && (units & (units - 1)) == 0);
   const auto place = [](int unit) { return unit ^ (unit >> 3 & (units - 1)); };
@@ -705,8 +705,9 @@ ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before) {
   alignas(16) T own[n];
 #pragma unroll
   for (int i = 0; i < units; i++) ((uint4*)own)[i] = *unit_at(i);
+  own[0] += step.v;
 #pragma unroll
-  for (int k = 1; k < n; k++) own[k] += own[k - 1];
+  for (int k = 1; k < n; k++) own[k] += own[k - 1] + step.v;
   const Lanes<T> sums = prefix_sum(Lanes<T>{own[n - 1]}) + before;
   before = broadcast_last(sums);
   const T start = sums.v - own[n - 1];

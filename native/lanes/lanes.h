@@ -69,8 +69,8 @@
 //               merged<mask>(x, y)     (x & mask) | (y & ~mask)
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x
 //               prefix_sum(x)          inclusive, modulo 2^bits;  broadcast_last(x)  lane 31 in all lanes
-//               prefix_sums(V (&rows)[n], before)     the same over n rows, one after the other, n = 4 or 8;
-//                                      each lane of `before` has what is added to all of them, then the last sum
+//               prefix_sums(V (&rows)[n], before, step)   the same over n rows, one after the other, n = 4 or 8, of
+//                                      x + step; each lane of `before` has what is added to all of them, then the last sum
 //               or_all(x) max_all(x) min_all(x)   over the lanes, uniform
 //               max_of_halves(x) -> Halves{lower, upper}   over lanes 0 to 15 and 16 to 31, uniform
 //               max_of_halves(const U32 (&rows)[16]) -> U32    the same of each row, in lanes 2 j and 2 j + 1

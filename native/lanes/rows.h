@@ -28,9 +28,9 @@ ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n]) {
 }
 
 template <class V, int n>
-ARRCOMP_INLINE void prefix_sums(V (&rows)[n], V& before) {
+ARRCOMP_INLINE void prefix_sums(V (&rows)[n], V& before, V step) {
   for (int j = 0; j < n; j++) {
-    rows[j] = prefix_sum(rows[j]) + before;
+    rows[j] = prefix_sum(rows[j] + step) + before;
     before = broadcast_last(rows[j]);
   }
 }

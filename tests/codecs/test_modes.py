@@ -24,7 +24,7 @@ EVERY_CHOICE = {
     *("exponent packed", "exponent entropy", "signs", "no signs"),
     *("numbered packed", "numbered entropy", "own entries", "entries of another", "multiples"),
     *("mask none", "mask blocks", "mask values", "mask marks"),
-    *("predictor", "no predictor", "plain map", "zigzag map"),
+    *("predictor", "no predictor", "plain map", "zigzag map", "step", "ascending"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
     *("escapes", "long escapes", "carrying", "dry", "all dry", "neither", "one width", "widths", "raw", "wide words"),
     *("one table", "tables of tiles"),
@@ -40,6 +40,8 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
     if chunk.transform != "exponent" and chunk.coder != "none":
         yield "predictor" if chunk.predictor else "no predictor"
         yield "plain map" if chunk.plain else "zigzag map"
+        if chunk.step is not None:
+            yield "ascending" if chunk.plain else "step"
         yield "no base" if chunk.base is None else "base of integers"
     if chunk.transform == "exponent":
         yield "no signs" if chunk.plain else "signs"
@@ -122,6 +124,7 @@ def _integers(rng: np.random.Generator, n: int) -> Iterator[Array]:
     tail = narrow.copy()
     tail[::1000] = 1 << 40
     yield from (narrow, tail, narrow + 10**12, np.cumsum(narrow), np.abs(narrow), np.full(n, 7, np.int32))
+    yield from (1000 * np.arange(n) + narrow, np.cumsum(np.abs(narrow)))
     yield rng.integers(0, 2**63, n)
     yield narrow * (rng.random(n) < 0.02)
     yield (narrow * (np.arange(n) // 256 % 8 == 0)).astype(np.int16)

@@ -80,10 +80,10 @@ Expected appended(uint32_t mask, Value value) {
   return result;
 }
 
-// `start`, and the elements up to number i of rows that are the one and the other in turn.
+// `start`, and the elements up to number i of rows that are the one and the other in turn, each with 8 `start` more.
 template <class T>
 T sum_of_rows(const T* even, const T* odd, T start, int i) {
-  T sum = start;
+  T sum = start + static_cast<T>(i + 1) * (start << 3);
   for (int row = 0; row <= i / 32; row++) {
     const T* values = row % 2 == 0 ? even : odd;
     sum = std::accumulate(values, values + std::min(i - 32 * row + 1, 32), sum);

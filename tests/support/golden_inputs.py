@@ -285,6 +285,12 @@ GOLDEN: dict[str, Golden] = {
         arrcomp.Lossless(speed="fast"),
     ),
     "lossless_int16_smooth": Golden(lambda: (smooth_integers(7000) >> 4).astype(np.int16), arrcomp.Lossless()),
+    "lossless_int64_times": Golden(
+        lambda: 10**18 + 10**7 * np.arange(9000) + (bell_integers(9000, 103) >> 6), arrcomp.Lossless()
+    ),
+    "lossless_uint32_ascending": Golden(
+        lambda: np.cumsum(np.abs(bell_integers(9000, 104)) >> 9).astype(np.uint32), arrcomp.Lossless()
+    ),
     "lossless_int32_long_tail": Golden(_long_tail, arrcomp.Lossless()),
     "lossless_float32_dictionaries": Golden(_few_elements, arrcomp.Lossless()),
     "lossless_float64_dictionary_nan": Golden(

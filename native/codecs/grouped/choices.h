@@ -1,51 +1,14 @@
 // What a writer chooses for a chunk, from integers gathered on a sample of its rows: at most 32 rows at equal
 // distances. Every instruction set comes to the same choice; a reader needs none of this.
 #pragma once
+#include <type_traits>
+
 #include "codecs/grouped/rans.h"
+#include "codecs/grouped/step_choice.h"
 #include "codecs/numeric/real_layout.h"
 #include "codecs/transform.h"
 
 namespace arrcomp::ARRCOMP_ISA {
-
-constexpr int max_sampled_rows = 32;
-
-ARRCOMP_INLINE int sample_stride(int rows) { return (rows + max_sampled_rows - 1) / max_sampled_rows; }
-ARRCOMP_INLINE int samples_of(int rows) { return (rows + sample_stride(rows) - 1) / sample_stride(rows); }
-
-// Samples that a round of a loop looks at: several are under way at a time where registers have no addresses.
-constexpr int sample_batch = tiles_in_registers ? 4 : 1;
-
-// What is left of `count` samples from `first` on, where rounds have several.
-template <class Visit>
-ARRCOMP_METHOD void each_left([[maybe_unused]] int first, [[maybe_unused]] int count, [[maybe_unused]] Visit visit) {
-  if constexpr (sample_batch > 1) ARRCOMP_ROLLED for (int s = first; s < count; ++s) visit(s);
-}
-
-// The sampled rows of values or words.
-template <class Word>
-struct Sample {
-  using Scalar = typename Word::scalar;
-
-  const Scalar* rows;  // the first of them
-  int distance;        // from each to the next
-  int count;
-  int taken_off = 0;  // low bits that its words no longer have
-
-  ARRCOMP_METHOD Word at(int s) const { return load(rows + s * distance); }
-};
-
-// Where values are not kept, what is before each of their rows stands there.
-template <class Word>
-struct SampledValues : Sample<Word> {
-  using typename Sample<Word>::Scalar;
-
-  // The values before those of a row x; before the first value there is the last of its row.
-  ARRCOMP_METHOD Word before(int s, Word x) const {
-    const Scalar* const edge = this->rows + s * this->distance - 1;
-    if constexpr (!keeps_rows) return load(edge);
-    return shift_in(s > 0 ? splat<Word>(*edge) : x, x);
-  }
-};
 
 constexpr int repeated_step = 8;  // rows of the sample that are looked at for values that repeat
 
@@ -141,9 +104,12 @@ ARRCOMP_PART void choose_prediction(ChunkHead& header, const SampledValues<Word>
     header.plain = false;
   }
   if (costs.difference + worth < best) {
+    using Scalar = typename Word::scalar;
+    const StepChoice<Scalar> steps = choose_step<Word>(sample, bits);
     header.difference = true;
-    header.base = sample.rows[0];
-    header.plain = false;
+    header.base = static_cast<Scalar>(sample.rows[0] - steps.step);
+    header.step = static_cast<uint64_t>(static_cast<std::make_signed_t<Scalar>>(steps.step));
+    header.plain = steps.plain;
   }
   header.has_base = header.base != 0;
 }

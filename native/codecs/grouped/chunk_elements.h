@@ -20,6 +20,7 @@ class ChunkElements {
         plain_(header.plain),
         ordered_(element.is_float() && header.transform == Transform::integer),
         order_(ordered_, T::width),
+        step_(splat<Word>(static_cast<typename Word::scalar>(header.step))),
         carry_(carry) {}
 
   ARRCOMP_METHOD Word row(Word u) { return element(value(unfold(u, plain_))); }
@@ -29,7 +30,7 @@ class ChunkElements {
   ARRCOMP_METHOD void rows(Word (&words)[n]) {
     if constexpr (difference) {
       ARRCOMP_UNROLL for (Word& u : words) u = unfold(u, plain_);
-      prefix_sums(words, carry_);
+      prefix_sums(words, carry_, step_);
       ARRCOMP_UNROLL for (Word& u : words) u = element_of_many(u);
     } else {
       ARRCOMP_UNROLL for (Word& u : words) u = row(u);
@@ -41,7 +42,7 @@ class ChunkElements {
  private:
   ARRCOMP_METHOD Word value(Word d) {
     if constexpr (!difference) return d + carry_;
-    const Word q = prefix_sum(d) + carry_;
+    const Word q = prefix_sum(d + step_) + carry_;
     carry_ = broadcast_last(q);
     return q;
   }
@@ -60,6 +61,7 @@ class ChunkElements {
   Dequantizer<T> dequantizer_;
   bool plain_, ordered_;
   FloatOrder<Word> order_;
+  Word step_;  // from each value to the next, but for its difference
   Word carry_;
 };
 

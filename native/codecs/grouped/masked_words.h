@@ -50,7 +50,7 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
   // Values become words. Notes what is not zero, and the tiles' widths. False where there are too many exceptions.
   ARRCOMP_PART bool map_values() {
     const ExponentFields<Word> fields(context_.element, head_);
-    const Word base = splat<Word>(static_cast<Scalar>(head_.base));
+    const Word base = splat<Word>(static_cast<Scalar>(head_.base)), step = splat<Word>(static_cast<Scalar>(head_.step));
     Word before = base;  // the first element's difference is to the base
     nonzero_ = 0;
     live_ = 0;
@@ -64,11 +64,12 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
         Mask failed;
         before = final_value(r - 1, failed);
       }
-      if (!map_tile(r, fields, base, before)) return false;
+      if (!map_tile(r, fields, head_.difference ? step : base, before)) return false;
     }
     return true;
   }
 
+  // `base`: of differences their step.
   ARRCOMP_METHOD bool map_tile(int first, const ExponentFields<Word>& fields, Word base, Word& before) {
     const int end = first + rows_per_tile < rows_ ? first + rows_per_tile : rows_;
     Word all = splat<Word>(0);
@@ -84,7 +85,8 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
       if (head_.transform == Transform::exponent) {
         u = fields.split(x);
       } else {
-        u = fold(x - (head_.difference ? shift_in(before, x) : base), head_.plain, word_bits());
+        const Word distance = x - base;
+        u = fold(head_.difference ? distance - shift_in(before, x) : distance, head_.plain, word_bits());
         before = x;
       }
       const Mask own = ne(head_.transform == Transform::exponent ? x : u, splat<Word>(0));

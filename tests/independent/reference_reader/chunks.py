@@ -41,6 +41,7 @@ class Chunk:
     tables: tuple[int, ...] = ()
     drop: int = 0
     base: int | None = None
+    step: int | None = None
     widths: tuple[int, ...] = ()
     carrying: bool = False
     dry_rows: int = 0
@@ -92,6 +93,8 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
     has_base, exceptions, misses = read_modes(source, chunk, bound)
     if has_base:
         chunk.base = source.number(dtype.word // 8)
+    if chunk.predictor and chunk.plain and chunk.transform != "exponent":
+        read_step(source, chunk)
     if misses:
         chunk.missing = read_missing(source, dtype, m)
         chunk.m = chunk.missing.present
@@ -137,6 +140,13 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
     need(chunk.table < MOST_TABLES or (chunk.table == TABLES_OF_TILES and chunk.coder == "entropy"), "table")
     need(chunk.drop <= chunk.dtype.mantissa, "drop")
     return bool(shift >> 7), bool(drop >> 6 & 1), bool(drop >> 7)
+
+
+def read_step(source: Source, chunk: Chunk) -> None:
+    """Take the step of differences, which says how they are mapped."""
+    field = source.number(chunk.dtype.word // 8)
+    chunk.plain = bool(field & 1)
+    chunk.step = (field >> 1) - (field >> chunk.dtype.word - 1 << chunk.dtype.word - 1)
 
 
 def read_numbering(source: Source, chunk: Chunk, shared: U64) -> None:

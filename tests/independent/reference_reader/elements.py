@@ -84,7 +84,9 @@ def elements_of(chunk: Chunk, symbols: U64, bound: float) -> U64:
 def differences_undone(chunk: Chunk, u: U64) -> U64:
     """Values q of transforms 0, 1 and 3, modulo 2^64."""
     d = u if chunk.plain else u >> np.uint64(1) ^ (np.uint64(0) - (u & np.uint64(1)))
-    return np.uint64(chunk.base or 0) + (np.cumsum(d, dtype=np.uint64) if chunk.predictor else d)
+    if chunk.predictor:
+        d = np.cumsum(d + np.uint64((chunk.step or 0) % 2**64), dtype=np.uint64)
+    return np.uint64(chunk.base or 0) + d
 
 
 def from_integers(chunk: Chunk, q: U64) -> U64:

@@ -1,0 +1,95 @@
+// The step that the differences of a chunk's values are coded as their distance from, chosen on a sample. FORMAT.md,
+// sections 3.2 and 3.4.
+#pragma once
+#include "codecs/grouped/sampled_values.h"
+#include "codecs/transform.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// What differences are coded as their distance from.
+template <class Scalar>
+struct StepChoice {
+  Scalar step;  // signed
+  bool plain;   // the distances are not negative
+};
+
+// The differences of a sample, as signed numbers. Its first row is left out, as nothing stands before it.
+template <class Word>
+struct SampledDifferences {
+  using Scalar = typename Word::scalar;
+  static constexpr Scalar sign = Scalar{1} << (sizeof(Scalar) * 8 - 1);
+
+  SampledValues<Word> sample;
+  int bits;
+
+  ARRCOMP_METHOD Word at(int s) const {
+    const Word x = sample.at(s);
+    return sign_extend(x - sample.before(s, x), bits);
+  }
+
+  // One that is not far from most: the middle one of three.
+  ARRCOMP_PART Word typical() const {
+    const auto one = [&](int s, int lane) ARRCOMP_LAMBDA {
+      const Scalar* const value = sample.rows + s * sample.distance + lane;
+      return sign_extend(splat<Word>(value[0] - value[-1]), bits) + splat<Word>(sign);
+    };
+    const Word first = one(1, 8), second = one(sample.count / 2, 16), third = one(sample.count - 1, 24);
+    return max(min(first, second), min(max(first, second), third)) - splat<Word>(sign);
+  }
+
+  // About the mean of those that are near `typical`, from which all are so many bits in the mean: single ones, however far
+  // away, move it little.
+  ARRCOMP_PART Word mean_near(Word typical, int length) const {
+    const int shift = length > 18 ? length - 18 : 0;
+    const Scalar reach = Scalar{2} << (length - shift);
+    const Word least = splat<Word>(sign - reach), most = splat<Word>(sign + reach);
+    U32 sums = splat<U32>(0);
+    ARRCOMP_ROLLED for (int s = 1; s < sample.count; ++s) {
+      const Word distance = sar(at(s) - typical, shift) + splat<Word>(sign);
+      sums = sums + lowest(min(max(distance, least), most) - least);
+    }
+    const auto samples = static_cast<uint32_t>((sample.count - 1) * lanes_per_row);
+    return typical + (splat<Word>((sum(sums) + samples / 2) / samples - reach) << shift);
+  }
+};
+
+// The step of values that are nearly as far from each other, as time stamps are; or 0 or 1 with no sign, where they
+// ascend. Nothing where this does not save 1/16 bit a value.
+template <class Word>
+ARRCOMP_CALLED StepChoice<typename Word::scalar> choose_step(SampledValues<Word> sample, int bits) {
+  using Scalar = typename Word::scalar;
+  if (sample.count < 2) return {0, false};
+  const SampledDifferences<Word> differences{sample, bits};
+  const auto cost = [&](Word d, bool plain) ARRCOMP_LAMBDA { return bit_length(fold(d, plain, bits)); };
+  const Word typical = differences.typical(), sign = splat<Word>(differences.sign);
+  Word least = splat<Word>(~Scalar{0});
+  U32 near = splat<U32>(0), nearer = near, direct = near, ascending = near;
+  ARRCOMP_ROLLED for (int s = 1; s < sample.count; ++s) {
+    const Word d = differences.at(s);
+    least = min(least, d + sign);
+    near = near + cost(d - typical, false);
+  }
+  const uint32_t of_typical = sum(near), samples = static_cast<uint32_t>((sample.count - 1) * lanes_per_row);
+  const Word mean = differences.mean_near(typical, static_cast<int>(of_typical / samples));
+  const Scalar from = min_all(least) - differences.sign, least_step = from == 1 ? Scalar{1} : Scalar{0};
+  ARRCOMP_ROLLED for (int s = 1; s < sample.count; ++s) {
+    const Word d = differences.at(s);
+    direct = direct + cost(d, false);
+    nearer = nearer + cost(d - mean, false);
+    ascending = ascending + cost(d - splat<Word>(least_step), true);
+  }
+  const uint32_t worth = static_cast<uint32_t>(2 * sample.count), of_mean = sum(nearer);
+  StepChoice<Scalar> best{0, false};
+  uint32_t limit = sum(direct);
+  const bool is_typical = of_typical + worth < of_mean;  // as where most are alike
+  const Scalar center = or_all(is_typical ? typical : mean);
+  const uint32_t of_center = is_typical ? of_typical : of_mean;
+  if (of_center + worth < limit && or_all(sar(splat<Word>(center << 1), 1)) == center) {
+    best.step = center;
+    limit = of_center;
+  }
+  const bool ascends = (from & differences.sign) == 0;
+  return ascends && sum(ascending) + worth < limit ? StepChoice<Scalar>{least_step, true} : best;
+}
+
+}  // namespace arrcomp::ARRCOMP_ISA
