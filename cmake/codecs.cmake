@@ -47,6 +47,8 @@ function(arrcomp_cuda_sources out)
     set(rows ${elements})
     if(template STREQUAL "predicted")
       list(REMOVE_ITEM rows bits8:Bits8)
+      list(APPEND rows int8:Int8 uint8:UInt8 int16:Int16 uint16:UInt16 int32:Int32 uint32:UInt32 int64:Int64
+           uint64:UInt64)
       list(TRANSFORM rows PREPEND "predicted_")
     elseif(template STREQUAL "referenced")
       list(TRANSFORM rows PREPEND "referenced_")

@@ -17,10 +17,10 @@ class Lossless(Codec):
     rANS (J. Duda, arXiv:1311.2540) with static tables. Signs and mantissas are stored, without low bits that are always
     zero. Integers are coded as values or as first differences, whichever is shorter.
 
-    With a `predictor`, floats are predicted along up to four axes: by interpolation from a coarse grid to finer ones,
+    With a `predictor`, elements are predicted along up to four axes: by interpolation from a coarse grid to finer ones,
     as in SZ3 (K. Zhao et al., ICDE 2021), or by differences along the axes (L. Ibarria et al., Computer Graphics Forum
-    22, 2003). Coded is the difference of the bits, as integers in the order of the floats. Where samples of the
-    elements are multiples of one number, as decimals are, coded is the difference of the integers that count it, as in
+    22, 2003). Coded is the difference of integers, or of floats' bits in the order of the floats. Where samples of
+    floats are multiples of one number, as decimals are, coded is the difference of the integers that count it, as in
     the modes of pcodec (M. Loncaric et al., arXiv:2502.06112). The multiples may begin at an offset, as those of packed
     data do when they are unpacked. Elements that are no such multiples are stored as they are.
 
@@ -28,10 +28,10 @@ class Lossless(Codec):
 
     Args:
         speed: "default" for a better ratio, "fast" for more speed.
-        predictor: for smooth fields, and for floats that have few digits or come from integers: "interpolation",
+        predictor: for smooth fields, images, and floats that have few digits or come from integers: "interpolation",
             "lorenzo", or "auto", which tries both and neither on samples; same as in `ErrorBounded`, with the same
-            costs. It predicts float16, bfloat16, float32 and float64. Other arrays, and those of fewer than 512
-            elements, are coded as without it. "reference" is what `compress` makes of None where it is given a
+            costs. It predicts integers, float16, bfloat16, float32 and float64. Other arrays, and those of fewer than
+            512 elements, are coded as without it. "reference" is what `compress` makes of None where it is given a
             reference.
 
     Raises:

@@ -40,13 +40,8 @@ class PredictedEncoding {
                                  base_ + layout.work,
                                  task.axes};
     launcher_.template run<clear_samples<T>>(uint64_t{1}, choice);
-    if (settings_.kind == BoundKind::lossless) {
-      constexpr uint64_t samples = SampledMultiples::samples;
-      launcher_.template run<sample_multiples<T, false>>(samples, choice);
-      launcher_.template run<look_for_multiples<T>>(uint64_t{1}, choice);
-      launcher_.template run<sample_multiples<T, true>>(samples, choice);
-      launcher_.template run<choose_multiples<T>>(uint64_t{1}, choice);
-    }
+    if constexpr (T::quantizes)
+      if (settings_.kind == BoundKind::lossless) choose_multiples_of(choice);
     launcher_.template run<sample_kernel<T>>(sample_units(task.axes), choice);
     launcher_.template run<choose_ways<T>>(uint64_t{1}, choice);
     if (settings_.predictor != Predictor::lorenzo) try_ways(layout, plan, task, choice);
@@ -57,6 +52,14 @@ class PredictedEncoding {
   }
 
  private:
+  void choose_multiples_of(const ChoiceArguments& choice) const {
+    constexpr uint64_t samples = SampledMultiples::samples;
+    launcher_.template run<sample_multiples<T, false>>(samples, choice);
+    launcher_.template run<look_for_multiples<T>>(uint64_t{1}, choice);
+    launcher_.template run<sample_multiples<T, true>>(samples, choice);
+    launcher_.template run<choose_multiples<T>>(uint64_t{1}, choice);
+  }
+
   // `first`: of the lists of arrays in the scratch memory.
   EncodeArguments arguments(const PredictedScratch& layout, uint64_t first, uint64_t count, uint64_t groups,
                             const Element& element, const GroupSettings& settings) const {

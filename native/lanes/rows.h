@@ -132,33 +132,43 @@ ARRCOMP_INLINE R in_turn(R even, R odd, std::integer_sequence<int, l...>) {
 template <class T, class V>
 ARRCOMP_INLINE void load_pairs(const T* p, V& even, V& odd) {
   using R = typename V::Register;
-  constexpr std::make_integer_sequence<int, V::width> lanes;
+  if constexpr (2 * sizeof(T) == sizeof(typename V::scalar)) {  // a pair is a lane
 #pragma GCC unroll 16
-  for (int i = 0; i < V::registers; i++) {
-    if constexpr (sizeof(T) == sizeof(typename V::scalar)) {
-      const R x = load_register<R>(p + 2 * i * V::width), y = load_register<R>(p + (2 * i + 1) * V::width);
-      even.v[i] = every_second<0>(x, y, lanes);
-      odd.v[i] = every_second<1>(x, y, lanes);
-    } else {  // a pair is a lane
-      static_assert(2 * sizeof(T) == sizeof(typename V::scalar));
+    for (int i = 0; i < V::registers; i++) {
       const R pairs = load_register<R>(p + 2 * i * V::width);
       even.v[i] = pairs & (T)~T{0};
       odd.v[i] = pairs >> 8 * sizeof(T);
+    }
+  } else {
+    constexpr std::make_integer_sequence<int, V::width> lanes;
+    constexpr int half = V::registers / 2;
+    const V rows[2] = {load(p), load(p + 32)};
+#pragma GCC unroll 16
+    for (int i = 0; i < V::registers; i++) {
+      const R x = rows[i / half].v[i % half * 2], y = rows[i / half].v[i % half * 2 + 1];
+      even.v[i] = every_second<0>(x, y, lanes);
+      odd.v[i] = every_second<1>(x, y, lanes);
     }
   }
 }
 
 template <class T, class V>
 ARRCOMP_INLINE void store_pairs(T* p, V even, V odd) {
-  constexpr std::make_integer_sequence<int, V::width> lanes;
+  if constexpr (2 * sizeof(T) == sizeof(typename V::scalar)) {
 #pragma GCC unroll 16
-  for (int i = 0; i < V::registers; i++) {
-    if constexpr (sizeof(T) == sizeof(typename V::scalar)) {
-      store_register(p + 2 * i * V::width, in_turn<0>(even.v[i], odd.v[i], lanes));
-      store_register(p + (2 * i + 1) * V::width, in_turn<1>(even.v[i], odd.v[i], lanes));
-    } else {
+    for (int i = 0; i < V::registers; i++)
       store_register(p + 2 * i * V::width, (even.v[i] & (T)~T{0}) | odd.v[i] << 8 * sizeof(T));
+  } else {
+    constexpr std::make_integer_sequence<int, V::width> lanes;
+    constexpr int half = V::registers / 2;
+    V rows[2];
+#pragma GCC unroll 16
+    for (int i = 0; i < V::registers; i++) {
+      rows[i / half].v[i % half * 2] = in_turn<0>(even.v[i], odd.v[i], lanes);
+      rows[i / half].v[i % half * 2 + 1] = in_turn<1>(even.v[i], odd.v[i], lanes);
     }
+    store(p, rows[0]);
+    store(p + 32, rows[1]);
   }
 }
 

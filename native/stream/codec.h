@@ -79,7 +79,7 @@ inline bool has_reference(const Codec& codec) { return group_settings(codec).pre
 
 // Whether payloads of such elements may be those of predicted arrays.
 inline bool may_hold_predicted(const Codec& codec, const Element& element) {
-  return has_predictor(codec) && element.is_quantizable;
+  return has_predictor(codec) && is_predictable(element);
 }
 
 // Whether the codec takes elements of this type.

@@ -10,12 +10,14 @@ constexpr uint64_t least_predicted = 512;  // elements: fewer are hardly worth a
 
 // Whether arrays of such elements and axes are predicted, as far as that is known without the bound.
 inline bool may_be_predicted(const Element& element, const GroupSettings& settings, const Axes& axes, uint64_t count) {
-  return settings.predicts() && settings.kind != BoundKind::pointwise && element.is_quantizable &&
+  return settings.predicts() && settings.kind != BoundKind::pointwise && is_predictable(element) &&
          count >= least_predicted && axes.have(count);
 }
 
 // What codes are coded with.
-constexpr GroupSettings codes_settings(bool fast) { return {BoundKind::lossless, 0, fast, false, 0, Predictor::none}; }
+ARRCOMP_SHARED constexpr GroupSettings codes_settings(bool fast) {
+  return {BoundKind::lossless, 0, fast, false, 0, Predictor::none};
+}
 
 // absent_element as a number: the least one above 0 of these floats.
 ARRCOMP_SHARED double absent_number(const Element& element) {
@@ -24,8 +26,9 @@ ARRCOMP_SHARED double absent_number(const Element& element) {
   return number;
 }
 
-// What elements that are kept exactly are coded with.
+// What elements that are kept exactly are coded with. Integers need none.
 ARRCOMP_SHARED GroupSettings exact_settings(const Element& element, bool fast) {
+  if (!element.is_float()) return codes_settings(fast);
   return {BoundKind::lossless, 0, fast, true, absent_number(element), Predictor::none};
 }
 

@@ -140,6 +140,9 @@ ARRCOMP_SHARED bool is_quantizable(const Element& element, double bound) {
   return element.is_quantizable && bound >= (element.width == 64 ? 0x1p-1022 : 0x1p-126);
 }
 
+// Whether predictions are offered for such elements: floats with error bounds, and integers.
+ARRCOMP_SHARED bool is_predictable(const Element& element) { return element.is_quantizable || !element.is_float(); }
+
 // Bounds that leave room for the smaller ones of coarse grids.
 ARRCOMP_SHARED bool is_predictable(const Element& element, double bound) {
   return element.is_quantizable && bound >= (element.width == 64 ? 0x1p-1000 : 0x1p-110);

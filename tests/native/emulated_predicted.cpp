@@ -31,7 +31,7 @@ Bytes encode(const Field& field, Order order, uint64_t seed) {
   const EncodeTask task{field.elements.data(), payload.data(), field.count(), field.axes};
   const EmulatedLauncher launcher(order, seed);
   uint64_t length = 0;
-  EmulatedLauncher::visit_float(field.element, [&]<class T>(T) {
+  cuda::visit_predicted(field.element, [&]<class T>(T) {
     cuda::PredictedEncoding<T, EmulatedLauncher>(launcher, field.codec, field.element, &tables(), aligned(scratch))
         .encode(task, &length);
   });
@@ -48,7 +48,7 @@ Bytes decode(const Field& field, const Bytes& payload, Order order, uint64_t see
   if (seed % 2 == 0) longer.resize(length + 40, untouched);
   const DecodeTask task{longer.data(), longer.size(), seed % 2 == 0 ? &length : nullptr, target.data(), field.count()};
   uint32_t status = 0;
-  EmulatedLauncher::visit_float(field.element, [&]<class T>(T) {
+  cuda::visit_predicted(field.element, [&]<class T>(T) {
     cuda::decode_predicted<T>(EmulatedLauncher(order, seed), field.element, task, &tables(), &status, aligned(scratch));
   });
   return status == 0 ? target : Bytes();
@@ -186,6 +186,8 @@ struct DType {
   int id;
 };
 constexpr DType dtypes[] = {{"float32", 12}, {"float16", 10}, {"bfloat16", 11}, {"float64", 13}};
+constexpr DType integers[] = {{"int8", 2},  {"uint8", 3},  {"int16", 4}, {"uint16", 5},
+                              {"int32", 6}, {"uint32", 7}, {"int64", 8}, {"uint64", 9}};
 
 Codec bounded(double bound, Predictor predictor, BoundKind kind = BoundKind::absolute, bool fast = false) {
   if (bound == 0) return {LosslessSettings{fast, predictor}};
@@ -195,9 +197,10 @@ Codec bounded(double bound, Predictor predictor, BoundKind kind = BoundKind::abs
 constexpr Predictor predictors[] = {Predictor::automatic, Predictor::interpolation, Predictor::lorenzo};
 constexpr double bounds[] = {1e-1, 1e-3, 0};
 
+const Axes shapes[] = {{{1, 1, 1, 5000}}, {{1, 1, 61, 83}}, {{1, 17, 19, 23}}, {{5, 6, 17, 12}},
+                       {{1, 1, 900, 3}},  {{1, 2, 3, 700}}, {{1, 1, 1, 512}},  {{1, 40, 40, 8}}};
+
 void check_fields(Comparison& comparison, const DType& dtype) {
-  const Axes shapes[] = {{{1, 1, 1, 5000}}, {{1, 1, 61, 83}}, {{1, 17, 19, 23}}, {{5, 6, 17, 12}},
-                         {{1, 1, 900, 3}},  {{1, 2, 3, 700}}, {{1, 1, 1, 512}},  {{1, 40, 40, 8}}};
   const Element& element = elements[dtype.id];
   uint64_t turn = static_cast<uint64_t>(dtype.id);
   for (const Kind& kind : kinds)
@@ -209,6 +212,21 @@ void check_fields(Comparison& comparison, const DType& dtype) {
         comparison.check({dtype.name, element, axes, codec, elements_of(element, axes, kind, turn)}, kind.name);
         ++turn;
       }
+}
+
+// Which have no bounds, and no gaps.
+void check_integers(Comparison& comparison, const DType& dtype) {
+  const Element& element = elements[dtype.id];
+  uint64_t turn = static_cast<uint64_t>(dtype.id);
+  for (const size_t kind : {0, 1, 5, 6})
+    for (const Predictor predictor : predictors) {
+      const Axes& axes = shapes[turn % std::size(shapes)];
+      const Codec codec = bounded(0, predictor, BoundKind::absolute, turn % 5 == 4);
+      const Field field{dtype.name, element, axes, codec, elements_of(element, axes, kinds[kind], turn)};
+      comparison.check(field, kinds[kind].name);
+      if (turn % 6 == 0) comparison.check_altered(field, kinds[kind].name, 10);
+      ++turn;
+    }
 }
 
 // Several boxes are tried; and grids of several groups.
@@ -251,6 +269,8 @@ int main(int, char** arguments) {
     check_fields(comparison, dtype);
     check_altered(comparison, dtype);
   }
+  for (const DType& dtype : integers) check_integers(comparison, dtype);
+  check_large(comparison, integers[3], {{1, 263, 271, 3}}, kinds[1], 0);
   check_large(comparison, dtypes[0], {{1, 41, 43, 47}}, kinds[1], 1e-2);
   check_large(comparison, dtypes[3], {{3, 7, 61, 59}}, kinds[1], 0);
   check_large(comparison, dtypes[0], {{3, 7, 61, 59}}, kinds[10], 0);

@@ -80,6 +80,8 @@ Expected appended(uint32_t mask, Value value) {
   return result;
 }
 
+inline uint8_t byte_of(const uint32_t* words, int i) { return (uint8_t)(words[i / 4] >> 8 * (i % 4)); }
+
 // `start`, and the elements up to number i of rows that are the one and the other in turn, each with 8 `start` more.
 template <class T>
 T sum_of_rows(const T* even, const T* odd, T start, int i) {

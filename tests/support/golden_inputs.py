@@ -269,6 +269,15 @@ GOLDEN: dict[str, Golden] = {
         lambda: np.round(_field_with_gaps(np.nan, 12, 11, 13).astype(np.float64) * 4096.0) * 0.0037 - 17.3,
         arrcomp.Lossless(predictor="lorenzo"),
     ),
+    "lossless_uint8_pixels": Golden(
+        lambda: (_field(23, 31, 3) >> 14).astype(np.uint8), arrcomp.Lossless(predictor="lorenzo")
+    ),
+    "lossless_int16_heights": Golden(
+        lambda: (_field(60, 71) >> 5).astype(np.int16), arrcomp.Lossless(predictor="interpolation")
+    ),
+    "lossless_uint64_volume": Golden(
+        lambda: (_field(9, 14, 19) << 33).astype(np.uint64), arrcomp.Lossless(predictor="interpolation")
+    ),
     "lossless_float32_predicted_specials": Golden(_field_with_specials, arrcomp.Lossless(predictor="interpolation")),
     "lossless_float32_nan": Golden(lambda: _missing(np.nan, 2, 300), arrcomp.Lossless()),
     "lossless_int16_fill": Golden(

@@ -195,6 +195,12 @@ SMALL: dict[str, Callable[[], bytes]] = {
     ),
     "predicted, offset": lambda: checks.stream_of(_packed("f4", 19, 37), Lossless(predictor="lorenzo")),
     "predicted, offset, float64": lambda: checks.stream_of(_packed("f8", 21, 33), Lossless(predictor="interpolation")),
+    "predicted, pixels": lambda: checks.stream_of(
+        (20 * _field("f4", 12, 17, 3)).astype(np.uint8), Lossless(predictor="lorenzo")
+    ),
+    "predicted, integers": lambda: checks.stream_of(
+        (2000 * _field("f4", 23, 30)).astype(np.int32), Lossless(predictor="interpolation")
+    ),
     "predicted, lossless differences": lambda: checks.stream_of(
         _field_with_gaps(checks.numpy_dtype("bfloat16"), 20, 30), Lossless(predictor="lorenzo")
     ),

@@ -14,15 +14,6 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-template <class T, bool quantizes = T::quantizes>
-struct QuantizerOf : Quantizer<T> {
-  using Quantizer<T>::Quantizer;
-};
-template <class T>
-struct QuantizerOf<T, false> {
-  ARRCOMP_METHOD explicit QuantizerOf(double) {}
-};
-
 // What encoding knows of the whole array.
 template <class T>
 struct EncodeContext {
@@ -34,7 +25,7 @@ struct EncodeContext {
   bool has_fill;
   double fill;  // stands for no value
   const Tables* tables;
-  QuantizerOf<T> quantizer;
+  Quantizer<T> quantizer;
 
   ARRCOMP_METHOD EncodeContext(const void* its_array, const Element& its_element, double its_bound, int its_rounded,
                                const GroupSettings& settings, const Tables* its_tables)

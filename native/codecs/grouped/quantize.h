@@ -59,7 +59,7 @@ struct Dequantizer<T, false> {  // of types that are never quantized
   ARRCOMP_METHOD Dequantizer() {}
 };
 
-template <class T>
+template <class T, bool quantizes = T::quantizes>
 struct Quantizer : Dequantizer<T> {
   using typename Dequantizer<T>::Word;
   using typename Dequantizer<T>::Real;
@@ -114,6 +114,11 @@ struct Quantizer : Dequantizer<T> {
     failed = failed & ~(near & holds(x, better));
     return better;
   }
+};
+
+template <class T>
+struct Quantizer<T, false> {
+  ARRCOMP_METHOD explicit Quantizer(double) {}
 };
 
 // Mantissas rounded to nearest even with `dropped` bits less, which bounds the relative error of normal numbers

@@ -53,10 +53,12 @@ struct Gaps {
 
   ARRCOMP_METHOD explicit Gaps(const GroupSettings& settings) : fill(0), has_fill(settings.has_fill) {
     using Number = typename Real::scalar;
-    if (has_fill) fill = or_all(T::narrow(splat<Real>(static_cast<Number>(settings.fill))));
+    if constexpr (T::quantizes)
+      if (has_fill) fill = or_all(T::narrow(splat<Real>(static_cast<Number>(settings.fill))));
   }
 
   ARRCOMP_METHOD Mask in(Word bits, Real x) const {
+    if constexpr (!T::quantizes) return mask(0);
     return ~le(size(x), splat<Real>(static_cast<typename Real::scalar>(T::largest))) | in_fill(bits);
   }
   ARRCOMP_METHOD Mask in_fill(Word bits) const { return has_fill ? eq(bits, splat<Word>(fill)) : mask(0); }
@@ -98,35 +100,47 @@ class CodeBook {
   // `bound` 0: without loss. Steps are smaller than the bound allows by the scale.
   ARRCOMP_METHOD CodeBook(double bound, int scale, const Multiples& multiples = {})
       : is_lossless_(bound == 0), integers_(multiples) {
-    limit_ = limit_within(is_lossless_ ? 1 : bound, Number{});
-    step_ = T::steps_per_bound * limit_ * (static_cast<Number>(scale) / full_scale);
-    inverse_ = static_cast<Number>(1.0 / static_cast<double>(step_));
+    if constexpr (T::quantizes) set_steps(bound, scale);
   }
 
   // The value's bits.
   ARRCOMP_METHOD Word value(Real predicted, Word code) const {
-    if (is_lossless_)
-      return integers_.visit([&](const auto& integers)
-                                 ARRCOMP_LAMBDA { return integers.element(integers.of_number(predicted) + code); });
-    return T::narrow(predicted + seed_value(code) * splat<Real>(step_));
+    if constexpr (T::quantizes)
+      if (!is_lossless_) return T::narrow(predicted + seed_value(code) * splat<Real>(step_));
+    return integers_.visit([&](const auto& integers)
+                               ARRCOMP_LAMBDA { return integers.element(integers.of_number(predicted) + code); });
   }
 
   // Whether an element may become this.
   ARRCOMP_METHOD Mask is_kept(Word bits, Real x, Word value_bits) const {
-    return is_lossless_ ? eq(bits, value_bits) : holds(x, value_bits);
+    if constexpr (T::quantizes)
+      if (!is_lossless_) return holds(x, value_bits);
+    return eq(bits, value_bits);
   }
 
   // The code of elements, 0 in gaps, and what they become; `failed` gets the lanes where that is not within the bound,
   // or not the element.
   ARRCOMP_METHOD Word code(Real predicted, Word bits, Real x, const Gaps<T>& gaps, Word& value_bits,
                            Mask& failed) const {
-    if (is_lossless_)
-      return integers_.visit([&](const auto& integers) ARRCOMP_LAMBDA {
-        const Word near = integers.of_number(predicted), own = integers.of(bits, x, failed);
-        failed = failed | gaps.in(bits, x);
-        value_bits = select(failed, integers.element(near), bits);
-        return select(failed, splat<Word>(0), own - near);
-      });
+    if constexpr (T::quantizes)
+      if (!is_lossless_) return code_within(predicted, bits, x, gaps, value_bits, failed);
+    return integers_.visit([&](const auto& integers) ARRCOMP_LAMBDA {
+      const Word near = integers.of_number(predicted), own = integers.of(bits, x, failed);
+      failed = failed | gaps.in(bits, x);
+      value_bits = select(failed, integers.element(near), bits);
+      return select(failed, splat<Word>(0), own - near);
+    });
+  }
+
+ private:
+  ARRCOMP_METHOD void set_steps(double bound, int scale) {
+    limit_ = limit_within(is_lossless_ ? 1 : bound, Number{});
+    step_ = T::steps_per_bound * limit_ * (static_cast<Number>(scale) / full_scale);
+    inverse_ = static_cast<Number>(1.0 / static_cast<double>(step_));
+  }
+
+  ARRCOMP_METHOD Word code_within(Real predicted, Word bits, Real x, const Gaps<T>& gaps, Word& value_bits,
+                                  Mask& failed) const {
     const Real scaled = (x - predicted) * splat<Real>(inverse_);
     Number most;
     largest_integer(most);
@@ -138,7 +152,6 @@ class CodeBook {
     return code;
   }
 
- private:
   ARRCOMP_METHOD Mask holds(Real x, Word value_bits) const {
     return le(size(x - T::widen(value_bits)), splat<Real>(limit_));
   }
@@ -159,7 +172,7 @@ class CodeBook {
 
   bool is_lossless_;
   LosslessIntegers<T> integers_;
-  Number limit_, step_, inverse_;
+  Number limit_ = 0, step_ = 0, inverse_ = 0;  // of a bound
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

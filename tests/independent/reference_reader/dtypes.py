@@ -29,6 +29,16 @@ class Dtype:
         return self.bits >= 16 and self.exponent > 0
 
     @property
+    def predictable(self) -> bool:
+        """Whether section 9 predicts such elements."""
+        return self.quantizable or self.exponent == 0
+
+    @property
+    def half_range(self) -> int:
+        """What section 9 takes off an unsigned integer."""
+        return 0 if self.name.startswith("int") else 1 << self.bits - 1
+
+    @property
     def arithmetic(self) -> type[Any]:
         """The arithmetic type, float64 or float32."""
         return np.float64 if self.bits == 64 else np.float32

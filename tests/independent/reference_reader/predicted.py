@@ -22,7 +22,7 @@ ABSENT, ENDED = np.uint64(1), np.uint64(2)
 MOST_PER_GROUP = 16  # chunks of codes
 KEY_DISTANCE = 16  # slices
 LARGEST_CODE = 2**50  # that the page gives a meaning to, where W = 64
-LARGEST_MULTIPLE = {32: 2.0**30, 64: 2.0**50}  # by the bits of the arithmetic type
+LARGEST_INTEGER = {32: 2.0**30, 64: 2.0**50}  # by the bits of the arithmetic type
 MOST_EXPONENT = {32: 60, 64: 500}  # of a multiplier, divisor or offset
 MOST_CORRECTION_BITS = 8
 
@@ -87,7 +87,7 @@ def is_predicted(payload: bytes, n: int) -> bool:
 
 def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
     """The parts of a predicted array's payload (section 9.1)."""
-    need(dtype.quantizable, "a predicted array of such a dtype")
+    need(dtype.predictable, "a predicted array of such a dtype")
     source = Source(payload)
     prediction, codes_size, exact_size = read_prediction(source, dtype, n)
     codes_payload = source.take(codes_size)
@@ -141,6 +141,7 @@ def read_multiples(source: Source, bound: float, dtype: Dtype) -> Multiples:
     multiplier, divisor, offset = source.array("f8", 3).tolist()
     correction_bits = source.number(8)
     need(bound == 0, "multiples of an array with a bound")
+    need(dtype.exponent > 0, "multiples of integers")
     most = 2.0 ** MOST_EXPONENT[dtype.arithmetic(0).itemsize * 8]
     need(all(1 / most <= number <= most for number in (multiplier, divisor)), "multiplier or divisor")
     need(abs(offset) <= most and correction_bits <= MOST_CORRECTION_BITS, "offset or corrections of multiples")
@@ -185,7 +186,8 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
         last = np.moveaxis(finer, step.axis, -1)
         own = np.moveaxis(codes[taken : taken + count].reshape(odd), step.axis, -1)
         coarse = np.moveaxis(grid, step.axis, -1)
-        p = predictions(numbers(coarse, dtype), own.shape[-1], step.cubic, largest_of(dtype))
+        largest = largest_of(dtype) if dtype.exponent else LARGEST_INTEGER[dtype.word]
+        p = predictions(numbers(coarse, dtype), own.shape[-1], step.cubic, largest)
         last[..., ::2] = coarse
         if prediction.multiples:
             own = own + indices(p, prediction.multiples, dtype)
@@ -230,6 +232,8 @@ def following(m: int, x1: Floats, *further: Floats) -> Floats:
 
 def elements(p: Floats, codes: U64, bound: float, scale: int, dtype: Dtype) -> U64:
     """The elements' bits of predictions and codes (section 9.3)."""
+    if not dtype.exponent:
+        return from_integers(np.rint(p).astype(np.int64).view(np.uint64) + codes, dtype)
     if bound == 0:
         return ordered(ordered(round_to(p, dtype), dtype.bits) + codes & low_bits(dtype.bits), dtype.bits)
     a = dtype.arithmetic
@@ -239,11 +243,16 @@ def elements(p: Floats, codes: U64, bound: float, scale: int, dtype: Dtype) -> U
     return round_to(p + signed(codes, dtype).astype(a) * step, dtype)
 
 
+def from_integers(q: U64, dtype: Dtype) -> U64:
+    """The bits of elements that are integers, modulo 2^64."""
+    return q + np.uint64(dtype.half_range) & low_bits(dtype.bits)
+
+
 def indices(p: Floats, multiples: Multiples, dtype: Dtype) -> U64:
     """The nearest integers of predictions, modulo 2^64 (section 9.6)."""
     a = dtype.arithmetic
     v = (p - a(multiples.offset)) * (a(multiples.divisor) / a(multiples.multiplier))
-    v = np.where(np.abs(v) <= a(LARGEST_MULTIPLE[a(0).itemsize * 8]), v, a(0))
+    v = np.where(np.abs(v) <= a(LARGEST_INTEGER[a(0).itemsize * 8]), v, a(0))
     k = np.rint(v).astype(np.int64) << multiples.correction_bits
     return (k - multiples.least_correction).view(np.uint64)
 
@@ -262,6 +271,8 @@ def coarsest(prediction: Prediction, dtype: Dtype, q: U64) -> U64:
     """The elements' bits of the coarsest grid's integers (section 9.4)."""
     if prediction.multiples:
         return from_multiples(q, prediction.multiples, dtype)
+    if not dtype.exponent:
+        return from_integers(q, dtype)
     if prediction.bound == 0:
         return ordered(q & low_bits(dtype.bits), dtype.bits)
     bound = prediction.bound * (1 - 2.0 ** (-50 if dtype.bits == 64 else -20)) * (prediction.scale / FULL_SCALE)
@@ -283,6 +294,11 @@ def signed(codes: U64, dtype: Dtype) -> NDArray[np.signedinteger]:
 
 def numbers(bits: U64, dtype: Dtype) -> Floats:
     """Elements as numbers of the arithmetic type."""
+    if not dtype.exponent:
+        unused = np.uint64(64 - dtype.bits)
+        n = ((bits - np.uint64(dtype.half_range)) << unused).view(np.int64) >> unused.astype(np.int64)
+        most = int(LARGEST_INTEGER[64])
+        return np.where((n >= -most) & (n <= most), n, 0).astype(dtype.arithmetic)
     if dtype.name == "bfloat16":
         return (bits << np.uint64(16)).astype(np.uint32).view(np.float32)
     return bits.astype(f"u{dtype.bits // 8}").view(f"f{dtype.bits // 8}").astype(dtype.arithmetic)

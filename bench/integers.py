@@ -1,0 +1,172 @@
+"""Compares `Lossless` with and without a predictor on arrays of integers; writes integers.csv and INTEGERS.md.
+
+pip install -r bench/requirements.txt scikit-image
+python bench/integers.py            every array: a minute
+python bench/integers.py --redraw   measures nothing: the page again, from integers.csv
+python bench/integers.py --check    whether the page is what integers.csv gives
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import arrcomp
+from harness import figures
+from harness.page import Page
+from harness.section import Section
+from harness.timing import least_seconds
+from peers import Array, Compressor, Payload
+
+PICTURES = (
+    *("brick", "camera", "cell", "chelsea", "clock", "coffee", "coins", "colorwheel", "grass", "gravel"),
+    *("hubble_deep_field", "immunohistochemistry", "moon", "page", "retina", "rocket", "astronaut"),
+)
+_TIMED_NBYTES = 1 << 20  # speeds of smaller arrays mean little
+_CALLS = 5
+_SIZE = 1 << 20
+
+Found = dict[str, Any]
+
+
+# The arrays
+
+
+def columns(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
+    """Names, descriptions and values of columns of tables, which are made here."""
+    size = _SIZE // 64 if quick else _SIZE
+    rng = np.random.default_rng(1)
+    regular = np.arange(size) * 10_000_000
+    yield "time stamps", "every 10 ms in ns, each up to 0.5 us late or early", regular + rng.integers(-500, 501, size)
+    gaps = np.where(rng.random(size) < 1e-3, rng.integers(10**9, 10**12, size), 0)
+    late = np.cumsum(10**6 + rng.integers(-100, 101, size) + gaps)
+    yield "time stamps with gaps", "about every ms in ns, with one gap of minutes in a thousand", late
+    yield "events", "in ms, the next one after 0 to 200 of them", np.cumsum(rng.integers(0, 201, size))
+    yield "sorted numbers", "a fiftieth of those below 50 for each", np.sort(rng.choice(50 * size, size, replace=False))
+    yield "offsets", "of rows of a sparse matrix, with 8 entries in the mean", np.cumsum(rng.poisson(8, size))
+    walk = np.cumsum(rng.integers(-50, 51, size)).astype(np.int32)
+    yield "a walk", "steps of up to 50 either way", walk
+
+
+def volumes(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
+    """The same of grids in two and three dimensions."""
+    side = 24 if quick else 128
+    rng = np.random.default_rng(2)
+    z, y, x = np.meshgrid(*[np.linspace(0, 1, side)] * 3, indexing="ij")
+    body = 1000 * np.exp(-9 * ((x - 0.5) ** 2 + (y - 0.45) ** 2)) + 40 * np.sin(25 * z)
+    yield (
+        "a scan",
+        "a body and noise of 12, as of computed tomography",
+        np.int16(body - 1000 + rng.normal(0, 12, x.shape)),
+    )
+    cells = 1500 * np.exp(-200 * (((6 * x) % 1 - 0.5) ** 2 + ((6 * y) % 1 - 0.5) ** 2) / 9)
+    yield (
+        "a microscope",
+        "photons that were counted, 200 to 1700 in the mean",
+        rng.poisson(200 + cells).astype(np.uint16),
+    )
+    heights = np.cumsum(np.cumsum(rng.normal(0, 1, (8 * side, 8 * side)), axis=0), axis=1)
+    yield "heights", "sums along both axes", heights.astype(np.int16)
+
+
+def pictures(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
+    """Pictures of scikit-image."""
+    from skimage import data
+
+    for name in PICTURES[:2] if quick else PICTURES:
+        yield name, "", np.ascontiguousarray(getattr(data, name)())
+
+
+# The compressors
+
+
+class Ours:
+    """arrcomp with a predictor, or without."""
+
+    kind = "lossless"
+
+    def __init__(self, predictor: Any) -> None:
+        self.name = f"arrcomp {predictor}" if predictor else "arrcomp"
+        self._codec = arrcomp.Lossless(predictor=predictor)
+
+    def supports(self, array: Array) -> bool:
+        return True
+
+    def compress(self, array: Array, bound: float) -> Payload:
+        compressed = arrcomp.compress(array, self._codec, threads=1)
+        return Payload(compressed, compressed.nbytes)
+
+    def decompress(self, payload: Payload, out: Array) -> Array:
+        return arrcomp.decompress(payload.data, out=out, threads=1)
+
+
+def compressors() -> list[Compressor]:
+    """All of them."""
+    from peers.blosc import Blosc
+    from peers.pco import Pcodec
+    from peers.png import Png
+
+    return [Ours(None), Ours("auto"), Pcodec(), Blosc("zstd"), Png()]  # type: ignore[list-item]
+
+
+# What is measured
+
+
+def measured(arrays: Callable[[bool], Iterator[tuple[str, str, Array]]], quick: bool) -> Found:
+    """By array its description, and by compressor what was measured."""
+    found: Found = {}
+    for name, about, x in arrays(quick):
+        parts = [about] * bool(about) + [f"{x.dtype}, {' x '.join(map(str, x.shape))}"]
+        found[name] = {"description": "; ".join(parts)}
+        found[name] |= {each.name: _measured(each, x) for each in compressors() if each.supports(x)}
+    return found
+
+
+def _measured(compressor: Compressor, x: Array) -> Found:
+    payload = compressor.compress(x, 0.0)
+    out = np.zeros_like(x)
+    result: Found = {"ratio": x.nbytes / payload.nbytes}
+    if not np.array_equal(compressor.decompress(payload, out), x):
+        result["broken"] = 1
+    if x.nbytes >= _TIMED_NBYTES:
+        for way, call in (
+            ("encode", partial(compressor.compress, x, 0.0)),
+            ("decode", partial(compressor.decompress, payload, out)),
+        ):
+            result[way] = x.nbytes / least_seconds(call, _CALLS) / 1e9
+    return result
+
+
+def _section(title: str, arrays: Callable[[bool], Iterator[tuple[str, str, Array]]]) -> Section:
+    return Section(
+        title,
+        lambda quick: measured(arrays, quick),
+        lambda found: "",  # the page is written of all groups: report/integers.py
+        levels=("subject", "method", "metric"),
+        units={"encode": "GB/s", "decode": "GB/s"},
+        versions=("arrcomp", "numpy", "pcodec", "blosc2", "pillow", "scikit-image"),
+    )
+
+
+def page() -> Page:
+    """What is measured and written."""
+    from report import integers as report
+
+    made = {"columns": columns, "volumes": volumes, "pictures": pictures}
+    sections = {name: _section(report.TITLES[name], arrays) for name, arrays in made.items()}
+    return Page(
+        file="integers.csv",
+        about=__doc__,
+        sections={name: section.measure for name, section in sections.items()},
+        versions=lambda name: sections[name].versions,
+        texts=lambda document, folder: {folder / "INTEGERS.md": report.markdown(document)},
+        read=lambda path: figures.read(path, sections),
+        write=lambda path, document: figures.write(path, document, sections),
+    )
+
+
+if __name__ == "__main__":
+    page().main()
