@@ -63,6 +63,18 @@ def test_indices_take_little_more_than_their_entropy(dtype: str, count: int) -> 
     assert len(stream) < 1.04 * array.size * np.log2(count) / 8 + dictionaries + 16 * 150 + 200
 
 
+@pytest.mark.parametrize("count", [1023, 1024, 1500, 2047, 2048, 2500])
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_dictionaries_of_many_entries(dtype: str, count: int) -> None:
+    """Each element once, so that there are as many, and some very often."""
+    elements = any_elements(dtype, count)
+    often = drawn(elements[:30], (1 << 18) - count)
+    array = np.concatenate([elements, often])
+    stream = checks.stream_of(array, Lossless())
+    checks.check_same_bits(checks.array_of(stream), array)
+    assert max(len(chunk.entries) for chunk in chunks_of(stream)) <= 2047
+
+
 @pytest.mark.parametrize("elements", [100, 127, 1000, 4095, 4096, 4097, 8192 - 31])
 def test_any_number_of_elements(elements: int) -> None:
     array = drawn(any_elements("float64", 7), elements)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import arrcomp
 import checks
+import reference_reader
 from arrcomp import ErrorBounded, Lossless
 from checks import FLOATS, Array, numpy_dtype
 
@@ -140,6 +141,29 @@ def test_a_field_with_gaps_takes_what_its_values_and_the_mask_take(fill: float) 
 
 
 # ---- fill_value
+
+
+@pytest.mark.parametrize("share", [0.4, 0.5, 0.7])
+@pytest.mark.parametrize("name", ["float32", "float64", "int32", "uint64"])
+def test_a_common_value_among_others_takes_a_mask(name: str, share: float) -> None:
+    """Clipped numbers, or -1 for none: the value stands anywhere, and no dictionary serves the others."""
+    rng = np.random.default_rng(6)
+    size = 1 << 18
+    is_float = name.startswith("float")
+    most = 2 ** (8 * np.dtype(name).itemsize - 2)
+    others = (rng.normal(size=size) if is_float else rng.integers(0, most, size)).astype(name)
+    is_common = rng.random(size) < share
+    array = np.where(is_common, np.array(3.5 if is_float else 77, name), others)
+    stream = checks.check_codec(array, Lossless())
+    checks.check_reference(stream, array)
+    assert len(stream) < len(checks.stream_of(others[~is_common], Lossless())) + 1.5 * size / 8
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 9])
+def test_few_values_need_no_mask(count: int) -> None:
+    values = np.random.default_rng(7).normal(size=count)
+    array = values[np.random.default_rng(8).integers(0, count, 20_000)]
+    assert all(chunk.missing is None for chunk in reference_reader.describe(checks.stream_of(array, Lossless())))
 
 
 @pytest.mark.parametrize("name", FLOATS)

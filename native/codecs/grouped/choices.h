@@ -12,10 +12,21 @@ namespace arrcomp::ARRCOMP_ISA {
 
 constexpr int repeated_step = 8;  // rows of the sample that are looked at for values that repeat
 
-// Whether a value of the sample is far from the others, and in long runs or (of quantized values) so far that single ones
-// pay.
+// How common a value of a sample is, by a row in so many: a mask of single ones takes up to a bit a value.
+struct Repeats {
+  int found, looked;  // values that are like the one before, of so many
+  bool are_few;       // values, so that a dictionary or multiples may serve
+  bool quantized;
+
+  ARRCOMP_METHOD bool has_part(int of) const { return found * of >= looked; }
+  ARRCOMP_METHOD bool may_be_apart() const { return has_part(quantized ? 8 : 16); }
+  ARRCOMP_METHOD bool may_be_scattered() const { return quantized || !are_few; }
+};
+
+// Whether a value of the sample is far from the others, and in long runs or so far that single ones pay. Zeros that are not
+// quantized have masks of their own.
 template <class Word, int bits_of_word>
-ARRCOMP_CALLED bool is_apart(typename Word::scalar repeated, SampledValues<Word> sample, bool quantized) {
+ARRCOMP_CALLED bool is_apart(typename Word::scalar repeated, SampledValues<Word> sample, Repeats repeats) {
   const Word value = splat<Word>(repeated);
   U32 lengths = splat<U32>(0);  // of the ways from other values to this one, and back
   int all = 0, ways = 0;
@@ -27,8 +38,10 @@ ARRCOMP_CALLED bool is_apart(typename Word::scalar repeated, SampledValues<Word>
     ways += count(is_way);
   }
   const bool is_in_runs = 16 * ways <= all;
-  if (!quantized) return is_in_runs && sum(lengths) > static_cast<uint32_t>(4 * ways);
-  return sum(lengths) > static_cast<uint32_t>((is_in_runs ? 8 : 14) * ways);
+  const uint32_t length = sum(lengths);
+  if (is_in_runs) return repeats.has_part(8) && length > static_cast<uint32_t>((repeats.quantized ? 8 : 4) * ways);
+  return repeats.may_be_scattered() && (repeats.quantized || repeated != 0) &&
+         length > static_cast<uint32_t>(14 * ways);
 }
 
 struct SampleMean {

@@ -200,10 +200,10 @@ class ChunkValues {
     }
     sync();
     if (!keeps_rows) take_samples();
-    repeated_ = find_repeated(false);
     if constexpr (may_have_dictionary) {
       if (!has_numbers() && context_.rounded == 0) look_for_numbers();
     }
+    repeated_ = find_repeated(false);
     if (context_.element.is_float() && !has_numbers()) {
       exponent_shift_ = choose_exponent<T::width>(head_, samples(), or_all(all), context_.element);
       if (exponent_shift_ >= 0) return;
@@ -389,8 +389,8 @@ class ChunkValues {
     return {{sampled_row(0), sample_distance, count}};
   }
 
-  // The place of an element that may be worth leaving out, with all that have its value: one that an eighth of the sample
-  // repeats, in long runs, or (of quantized values) far from all others. Else -1.
+  // The place of an element that may be worth leaving out, with all that have its value: one that a part of the sample
+  // repeats, in long runs, or far from all others. Else -1.
   ARRCOMP_PART int find_repeated(bool quantized) const {
     const SampledValues<Word> sample = samples();
     const int distance = sample_stride(rows_);
@@ -407,10 +407,11 @@ class ChunkValues {
       row = s;
       lanes = bits(own);
     }
-    if (repeats * 8 < looked) return -1;
+    const Repeats found{repeats, looked, index_bits_ > 0 || multiples_ > 0, quantized};
+    if (!found.may_be_apart()) return -1;
     const int lane = bit_length(lanes) - 1;
     const Scalar value = sample.rows[row * sample.distance + lane];
-    return is_apart<Word, T::word_bits>(value, sample, quantized) ? row * distance * lanes_per_row + lane : -1;
+    return is_apart<Word, T::word_bits>(value, sample, found) ? row * distance * lanes_per_row + lane : -1;
   }
 
   // With a place for the value before it.

@@ -30,18 +30,21 @@ ARRCOMP_CALLED bool look_up(DictionaryEntries dictionary, typename T::storage* e
 
 // ---- elements to indices
 
-// Whether more than half of the values occur but once in the sample, as one of its rows tells: few may repeat often.
+// Whether more than half of the values occur but once in the sample, as one of its rows tells: few may repeat often. Those
+// that are very common do not count.
 template <class Word>
 ARRCOMP_PART bool are_single(const SampledValues<Word>& sample) {
   const auto* const row = sample.rows + sample.count / 2 * sample.distance;
-  int single = 0;
+  int single = 0, common = 0;
   for (int lane = 0; lane < lanes_per_row; ++lane) {
     const Word x = splat<Word>(row[lane]);
     U32 found = splat<U32>(0);
     for (int s = 0; s < sample.count; ++s) found = found + select(eq(sample.at(s), x), splat<U32>(1), splat<U32>(0));
-    if (sum(found) == 1) ++single;
+    const auto own = static_cast<int>(sum(found));
+    if (own == 1) ++single;
+    if (own > sample.count * lanes_per_row / 8) ++common;
   }
-  return 2 * single > lanes_per_row;
+  return 2 * single > lanes_per_row - common;
 }
 
 // Values that are like the one before, in turn with those like the one three rows before: smooth ones are like their
@@ -65,7 +68,7 @@ ARRCOMP_PART uint32_t count_few_alike(const SampledValues<Word>& sample, int ste
 template <class T>
 ARRCOMP_PART int bits_of_indices(const SampledValues<typename T::Word>& sample, bool fast) {
   using Word = typename T::Word;
-  constexpr int most_bits = 10, most_distance = 8;
+  constexpr int most_bits = 11, most_distance = 8;
   const Word zero = splat<Word>(0);
   const auto one_if_alike = [&](Word x, Word other) ARRCOMP_LAMBDA {
     return select(eq(x, other) & ne(x, zero), splat<U32>(1), splat<U32>(0));

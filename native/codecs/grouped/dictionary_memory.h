@@ -12,7 +12,7 @@ struct ElementRange {
 
 template <class Scalar>
 struct DictionaryMemory {
-  static constexpr int most_rows = 10, most_places = 1 << most_rows;
+  static constexpr int most_rows = 11, most_places = 1 << most_rows;
   static constexpr int most = most_places - 1;  // entries that a writer gives a dictionary
 
   Scalar keys[most_places + lanes_per_row];        // the entries' keys in order, then the largest number
