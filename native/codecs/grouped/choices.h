@@ -103,7 +103,7 @@ ARRCOMP_PART PredictionCosts prediction_costs(const SampledValues<Word>& sample,
 
 // How the values of a chunk (`bits` of each word count) become words: as they are, from their mean, or as differences.
 template <class Word>
-ARRCOMP_PART void choose_prediction(ChunkHead& header, const SampledValues<Word>& sample, int bits) {
+ARRCOMP_PART void choose_prediction(ChunkHead& header, const SampledValues<Word>& sample, int bits, int stride) {
   // Bytes may have so few values that one more or less matters.
   const SampleMean found = sample_mean<Word>(sample, bits == 8 ? 3 : 0);
   const PredictionCosts costs = prediction_costs<Word>(sample, bits, found);
@@ -118,7 +118,7 @@ ARRCOMP_PART void choose_prediction(ChunkHead& header, const SampledValues<Word>
   }
   if (costs.difference + worth < best) {
     using Scalar = typename Word::scalar;
-    const StepChoice<Scalar> steps = choose_step<Word>(sample, bits);
+    const StepChoice<Scalar> steps = choose_step<Word>(sample, bits, stride);
     header.difference = true;
     header.base = static_cast<Scalar>(sample.rows[0] - steps.step);
     header.step = static_cast<uint64_t>(static_cast<std::make_signed_t<Scalar>>(steps.step));

@@ -184,7 +184,7 @@ class ChunkValues {
     } else {
       take_samples();
     }
-    choose_prediction<Word>(head_, samples(), T::word_bits);
+    choose_prediction<Word>(head_, samples(), T::word_bits, sample_stride(rows_));
     repeated_ = find_repeated(true);
     return true;
   }
@@ -212,7 +212,7 @@ class ChunkValues {
       head_.has_base = head_.base != 0;
       reorder_kept([&](Word x) ARRCOMP_LAMBDA { return order_floats(x, T::width); });
     } else {
-      choose_prediction<Word>(head_, samples(), T::width);
+      choose_prediction<Word>(head_, samples(), T::width, sample_stride(rows_));
     }
   }
 

@@ -1,6 +1,8 @@
 // The step that the differences of a chunk's values are coded as their distance from, chosen on a sample. FORMAT.md,
 // sections 3.2 and 3.4.
 #pragma once
+#include <type_traits>
+
 #include "codecs/grouped/sampled_values.h"
 #include "codecs/transform.h"
 
@@ -51,12 +53,27 @@ struct SampledDifferences {
     const auto samples = static_cast<uint32_t>((sample.count - 1) * lanes_per_row);
     return typical + (splat<Word>((sum(sums) + samples / 2) / samples - reach) << shift);
   }
+
+  // Whether the values go at least half as far as such differences would take them, from the sample's first value to its
+  // last, which is so many elements behind. Those that go to and fro may have been met on their way up alone.
+  ARRCOMP_METHOD bool go_on(Scalar difference, int elements) const {
+    using Signed = std::make_signed_t<Scalar>;
+    const Scalar* const last = sample.rows + (sample.count - 1) * sample.distance + lanes_per_row - 1;
+    const auto whole = static_cast<Signed>(or_all(sign_extend(splat<Word>(*last - sample.rows[0]), bits)));
+    const auto step = static_cast<Signed>(difference);
+    const Signed most = static_cast<Signed>(ones_of(bits - 1)) / elements;
+    if (step > most || step < -most) return false;
+    return step < 0 ? whole <= step * (elements / 2) : whole >= step * (elements / 2);
+  }
+
+ private:
+  ARRCOMP_METHOD static Scalar ones_of(int n) { return static_cast<Scalar>(~Scalar{0}) >> (sizeof(Scalar) * 8 - n); }
 };
 
 // The step of values that are nearly as far from each other, as time stamps are; or 0 or 1 with no sign, where they
-// ascend. Nothing where this does not save 1/16 bit a value.
+// ascend. Nothing where this does not save an eighth of a bit a value. The sample's rows stand `stride` rows apart.
 template <class Word>
-ARRCOMP_CALLED StepChoice<typename Word::scalar> choose_step(SampledValues<Word> sample, int bits) {
+ARRCOMP_CALLED StepChoice<typename Word::scalar> choose_step(SampledValues<Word> sample, int bits, int stride) {
   using Scalar = typename Word::scalar;
   if (sample.count < 2) return {0, false};
   const SampledDifferences<Word> differences{sample, bits};
@@ -78,13 +95,15 @@ ARRCOMP_CALLED StepChoice<typename Word::scalar> choose_step(SampledValues<Word>
     nearer = nearer + cost(d - mean, false);
     ascending = ascending + cost(d - splat<Word>(least_step), true);
   }
-  const uint32_t worth = static_cast<uint32_t>(2 * sample.count), of_mean = sum(nearer);
+  const uint32_t worth = static_cast<uint32_t>(4 * sample.count), of_mean = sum(nearer);
   StepChoice<Scalar> best{0, false};
   uint32_t limit = sum(direct);
-  const bool is_typical = of_typical + worth < of_mean;  // as where most are alike
+  const bool is_typical = of_typical + worth / 2 < of_mean;  // as where most are alike
   const Scalar center = or_all(is_typical ? typical : mean);
   const uint32_t of_center = is_typical ? of_typical : of_mean;
-  if (of_center + worth < limit && or_all(sar(splat<Word>(center << 1), 1)) == center) {
+  const int elements = ((sample.count - 1) * stride + 1) * lanes_per_row - 1;
+  if (!differences.go_on(center, elements)) return best;
+  if (of_center + worth < limit) {
     best.step = center;
     limit = of_center;
   }
