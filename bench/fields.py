@@ -181,12 +181,17 @@ def _measured(compressor: Compressor, x: Array, bound: float | None) -> Found:
     if not _error(given, compressor.decompress(payload, out), bound) <= 1:
         result["broken"] = 1
     if x.nbytes >= _TIMED_NBYTES:
-        for way, call in (
-            ("encode", partial(compressor.compress, given, bound or 0.0)),
-            ("decode", partial(compressor.decompress, payload, out)),
-        ):
-            result[way] = x.nbytes / least_seconds(call, _CALLS) / 1e9
+        result |= speeds(compressor, given, bound or 0.0, payload, out)
     return result
+
+
+def speeds(compressor: Compressor, x: Array, bound: float, payload: Payload, out: Array) -> Found:
+    """Of encoding an array, and of decoding its payload into another, in GB/s."""
+    calls = {
+        "encode": partial(compressor.compress, x, bound),
+        "decode": partial(compressor.decompress, payload, out),
+    }
+    return {way: x.nbytes / least_seconds(call, _CALLS) / 1e9 for way, call in calls.items()}
 
 
 def _error(x: Array, restored: Array, bound: float | None) -> float:

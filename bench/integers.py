@@ -9,24 +9,21 @@ python bench/integers.py --check    whether the page is what integers.csv gives
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-import arrcomp
+from fields import Ours, speeds
 from harness import figures
 from harness.page import Page
 from harness.section import Section
-from harness.timing import least_seconds
-from peers import Array, Compressor, Payload
+from peers import Array, Compressor
 
 PICTURES = (
     *("brick", "camera", "cell", "chelsea", "clock", "coffee", "coins", "colorwheel", "grass", "gravel"),
     *("hubble_deep_field", "immunohistochemistry", "moon", "page", "retina", "rocket", "astronaut"),
 )
 _TIMED_NBYTES = 1 << 20  # speeds of smaller arrays mean little
-_CALLS = 5
 _SIZE = 1 << 20
 
 Found = dict[str, Any]
@@ -83,33 +80,13 @@ def pictures(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
 # The compressors
 
 
-class Ours:
-    """arrcomp with a predictor, or without."""
-
-    kind = "lossless"
-
-    def __init__(self, predictor: Any) -> None:
-        self.name = f"arrcomp {predictor}" if predictor else "arrcomp"
-        self._codec = arrcomp.Lossless(predictor=predictor)
-
-    def supports(self, array: Array) -> bool:
-        return True
-
-    def compress(self, array: Array, bound: float) -> Payload:
-        compressed = arrcomp.compress(array, self._codec, threads=1)
-        return Payload(compressed, compressed.nbytes)
-
-    def decompress(self, payload: Payload, out: Array) -> Array:
-        return arrcomp.decompress(payload.data, out=out, threads=1)
-
-
 def compressors() -> list[Compressor]:
     """All of them."""
     from peers.blosc import Blosc
     from peers.pco import Pcodec
     from peers.png import Png
 
-    return [Ours(None), Ours("auto"), Pcodec(), Blosc("zstd"), Png()]  # type: ignore[list-item]
+    return [Ours("lossless", None), Ours("lossless", "auto"), Pcodec(), Blosc("zstd"), Png()]
 
 
 # What is measured
@@ -132,11 +109,7 @@ def _measured(compressor: Compressor, x: Array) -> Found:
     if not np.array_equal(compressor.decompress(payload, out), x):
         result["broken"] = 1
     if x.nbytes >= _TIMED_NBYTES:
-        for way, call in (
-            ("encode", partial(compressor.compress, x, 0.0)),
-            ("decode", partial(compressor.decompress, payload, out)),
-        ):
-            result[way] = x.nbytes / least_seconds(call, _CALLS) / 1e9
+        result |= speeds(compressor, x, 0.0, payload, out)
     return result
 
 

@@ -67,15 +67,20 @@ struct Float64 : BitsOnly<uint64_t, U64> {
   ARRCOMP_METHOD static U64 narrow(F64 y) { return as_bits(y); }
 };
 
-// Calls visit(T{}) with the type that codes this element: integers share the type of their width.
+// Calls visit(T{}) with the type of floats of 16, 32 or 64 bits.
 template <class Visitor>
-auto visit_element(const Element& element, Visitor visit) {
+auto visit_float(const Element& element, Visitor visit) {
   switch (element.width) {
-    case 8: return visit(Bits8{});
     case 16: return element.exponent_bits == 8 ? visit(BFloat16{}) : visit(Float16{});
     case 32: return visit(Float32{});
     default: return visit(Float64{});
   }
+}
+
+// The same with the type that codes this element: integers share the type of their width.
+template <class Visitor>
+auto visit_element(const Element& element, Visitor visit) {
+  return element.width == 8 ? visit(Bits8{}) : visit_float(element, visit);
 }
 
 // Asks for the lines of so many bytes from `p` on, which are read soon or are none.

@@ -32,12 +32,6 @@ ARRCOMP_METHOD auto visit_stored(const Element&, F64, Visitor visit) {
   return visit(Float64{});
 }
 
-// Calls visit(T{}) with the type of floats of 16, 32 or 64 bits.
-template <class Visitor>
-auto visit_float(const Element& element, Visitor visit) {
-  return visit_real(element, [&](auto real) { return visit_stored(element, real, visit); });
-}
-
 // A row of `n` elements (32, or fewer in an array's last row), exactly; NaN is some NaN of the same sign.
 template <class Real>
 ARRCOMP_METHOD Real load_any(const Element& element, const void* array, uint64_t first, int n) {

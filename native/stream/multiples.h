@@ -31,13 +31,13 @@ ARRCOMP_SHARED double in_arithmetic_of(const Element& element, double x) {
   return element.width == 64 ? x : static_cast<double>(static_cast<float>(x));
 }
 
-// Whether they may be those of such elements.
+// Whether they may be those of such elements, which are floats.
 ARRCOMP_SHARED bool are_multiples(const Element& element, const Multiples& multiples) {
   const double most = power_of_two(most_exponent_of_multiples(element));
   const auto is_number = [&](double x, double least) {
     return least <= x && x <= most && in_arithmetic_of(element, x) == x;
   };
-  return is_number(multiples.multiplier, 1 / most) && is_number(multiples.divisor, 1 / most) &&
+  return element.is_float() && is_number(multiples.multiplier, 1 / most) && is_number(multiples.divisor, 1 / most) &&
          is_number(multiples.offset, -most) && multiples.correction_bits <= Multiples::most_correction_bits;
 }
 

@@ -29,7 +29,7 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
   if (!is_predictable(element) || header.mark != 0 || header.steps > max_steps) return false;
   if (header.differences >> multiples_shift > 1 || !is_scale(header.coarse_scale) || !header.axes.have(count))
     return false;
-  if (has_multiples(header) && !(is_lossless && element.is_float() && are_multiples(element, multiples))) return false;
+  if (has_multiples(header) && !(is_lossless && are_multiples(element, multiples))) return false;
   if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
   Axes grid = header.axes;
   for (int k = header.steps; k-- > 0;) {

@@ -17,10 +17,12 @@ class EmulatedLauncher {
     launch(units, order_, seed_++, [&] { kernel(arguments...); });
   }
   void widen_range(const cuda::EncodeArguments& a) const {
-    visit(a.element, [&]<class T>(T) { launch(a.groups, order_, seed_++, [&] { cuda::range_kernel<T>(a); }); });
+    cuda::visit_element(a.element,
+                        [&]<class T>(T) { launch(a.groups, order_, seed_++, [&] { cuda::range_kernel<T>(a); }); });
   }
   void encode(const cuda::EncodeArguments& a) const {
-    visit(a.element, [&]<class T>(T) { launch(a.groups, order_, seed_++, [&] { cuda::encode_kernel<T>(a); }); });
+    cuda::visit_element(a.element,
+                        [&]<class T>(T) { launch(a.groups, order_, seed_++, [&] { cuda::encode_kernel<T>(a); }); });
   }
   void encode_codes(const cuda::EncodeArguments& a) const {
     visit_codes(a.element, [&]<class T>(T) {
@@ -28,7 +30,7 @@ class EmulatedLauncher {
     });
   }
   void decode(const Element& element, const cuda::DecodeArguments& a) const {
-    visit(element, [&]<class T>(T) {
+    cuda::visit_element(element, [&]<class T>(T) {
       launch(a.arrays.units, order_, seed_++, [&] { cuda::decode_regular_kernel<T>(a); });
       launch(a.arrays.units, order_, seed_++, [&] { cuda::decode_kernel<T>(a); });
     });
@@ -38,21 +40,6 @@ class EmulatedLauncher {
       launch(a.arrays.units, order_, seed_++, [&] { cuda::decode_regular_kernel<T, max_chunks_of_codes>(a); });
       launch(a.arrays.units, order_, seed_++, [&] { cuda::decode_kernel<T, max_chunks_of_codes>(a); });
     });
-  }
-
-  template <class Visitor>
-  static void visit(const Element& element, Visitor visitor) {
-    if (element.width == 8) return visitor(cuda::Bits8{});
-    visit_float(element, visitor);
-  }
-
-  // Of elements that are floats of 16 bits at least, or integers of their width.
-  template <class Visitor>
-  static void visit_float(const Element& element, Visitor visitor) {
-    if (element.width == 64) return visitor(cuda::Float64{});
-    if (element.width == 32) return visitor(cuda::Float32{});
-    if (element.exponent_bits == 8) return visitor(cuda::BFloat16{});
-    visitor(cuda::Float16{});
   }
 
  private:

@@ -42,7 +42,7 @@ Bytes encode(const Pair& pair, Order order, uint64_t seed) {
   const EncodeTask task{pair.elements.data(), payload.data(), pair.count, {}, pair.reference.data()};
   const EmulatedLauncher launcher(order, seed);
   uint64_t length = 0;
-  EmulatedLauncher::visit(pair.element, [&]<class T>(T) {
+  cuda::visit_element(pair.element, [&]<class T>(T) {
     const auto run = [&]<class Rows>(Rows*) {
       cuda::ReferenceEncoding<Rows, EmulatedLauncher>(launcher, pair.codec, pair.element, &tables(), aligned(scratch))
           .encode(task, &length);
@@ -73,7 +73,7 @@ Verdict decode(const Pair& pair, const Bytes& payload, Order order, uint64_t see
   const DecodeTask task{longer.data(), longer.size(), seed % 2 == 0 ? &length : nullptr,
                         to.data(),     pair.count,    reference.data()};
   uint32_t status = 0;
-  EmulatedLauncher::visit(pair.element, [&]<class T>(T) {
+  cuda::visit_element(pair.element, [&]<class T>(T) {
     cuda::decode_referenced<typename RowsOf<T>::Bits, typename RowsOf<T>::Steps>(
         EmulatedLauncher(order, seed), pair.element, task, &tables(), &status, aligned(scratch));
   });

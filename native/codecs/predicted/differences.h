@@ -23,6 +23,22 @@ class MovedRow {
   Scalar lanes_[2 * lanes_per_row];
 };
 
+// Calls change(x, before, i) for the rows of integers from `first` on, the last row first, and stores what it returns: before(k)
+// is what stands k places before the elements, or 0 before the first of all; i is the place of the row.
+template <class Scalar, class Change>
+ARRCOMP_METHOD void change_rows_from_last(Scalar* first, uint64_t count, Change change) {
+  using Word = decltype(load(first));
+  MovedRow<Word> moved;
+  for (uint64_t i = round_up(count, lanes_per_row); i > 0;) {
+    i -= lanes_per_row;
+    const int n = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
+    Scalar* const row = first + i;
+    const Word x = load_row(row, n);
+    const auto before = [&](int k) ARRCOMP_LAMBDA { return i > 0 ? load_row(row - k, n) : moved.up(x, k); };
+    store_row(row, change(x, before, i), n);
+  }
+}
+
 // Of elements that stand `lag` places apart: slices of so few that a row has several. For CPUs.
 template <class Word>
 class LaggedLine {
@@ -34,14 +50,9 @@ class LaggedLine {
   ARRCOMP_METHOD LaggedLine(Scalar* integers, int lag, uint64_t count)
       : integers_(integers), lag_(lag), count_(count) {}
 
-  // The last row first, as those before are read.
   ARRCOMP_PART void take() const {
-    MovedRow<Word> moved;
-    for (uint64_t i = round_up(count_, lanes_per_row); i > 0;) {
-      i -= lanes_per_row;
-      const Word x = row(i);
-      store_row(integers_ + i, x - (i > 0 ? load_row(integers_ + i - lag_, lanes(i)) : moved.up(x, lag_)), lanes(i));
-    }
+    change_rows_from_last(integers_, count_,
+                          [&](Word x, auto before, uint64_t) ARRCOMP_LAMBDA { return x - before(lag_); });
   }
 
   ARRCOMP_PART void add() const {
@@ -49,20 +60,15 @@ class LaggedLine {
     uint32_t places[lanes_per_row];  // in the row before, of what each lane follows
     for (int lane = 0; lane < lanes_per_row; ++lane)
       places[lane] = static_cast<uint32_t>(lanes_per_row - lag_ + lane % lag_);
-    for (uint64_t i = 0; i < count_; i += lanes_per_row) {
-      Word x = row(i);
+    for_each_row(0, count_, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+      Word x = load_row(integers_ + i, n);
       for (int distance = lag_; distance < lanes_per_row; distance *= 2) x = x + moved.up(x, distance);
       if (i > 0) x = x + gather_elements<Word>(integers_ + i - lanes_per_row, load(places));
-      store_row(integers_ + i, x, lanes(i));
-    }
+      store_row(integers_ + i, x, n);
+    });
   }
 
  private:
-  ARRCOMP_METHOD int lanes(uint64_t i) const {
-    return count_ - i < lanes_per_row ? static_cast<int>(count_ - i) : lanes_per_row;
-  }
-  ARRCOMP_METHOD Word row(uint64_t i) const { return load_row(integers_ + i, lanes(i)); }
-
   Scalar* integers_;
   int lag_;
   uint64_t count_;
@@ -155,22 +161,15 @@ class ShortLines {
   }
 
  private:
-  // change(x, before) of each row, the last first: before(k) is what stands k places before on the same line, or 0.
+  // change(x, before) of each row: before(k) is what stands k places before on the same line, or 0.
   template <class Change>
   ARRCOMP_METHOD void each_row(Change change) const {
-    MovedRow<Word> moved;
-    for (uint64_t i = round_up(count_, lanes_per_row); i > 0;) {
-      i -= lanes_per_row;
-      const int n = count_ - i < lanes_per_row ? static_cast<int>(count_ - i) : lanes_per_row;
+    change_rows_from_last(integers_, count_, [&](Word x, auto before, uint64_t i) ARRCOMP_LAMBDA {
       const U32 place = load(places_ + i % static_cast<uint64_t>(size_));
-      Scalar* const row = integers_ + i;
-      const Word x = load_row(row, n);
-      const auto before = [&](int k) ARRCOMP_LAMBDA {
-        const Word all = i > 0 ? load_row(row - k, n) : moved.up(x, k);
-        return select(ge(place, splat<U32>(static_cast<uint32_t>(k))), all, splat<Word>(0));
-      };
-      store_row(row, change(x, before), n);
-    }
+      return change(x, [&](int k) ARRCOMP_LAMBDA {
+        return select(ge(place, splat<U32>(static_cast<uint32_t>(k))), before(k), splat<Word>(0));
+      });
+    });
   }
 
   Scalar* integers_;

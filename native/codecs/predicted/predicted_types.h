@@ -46,10 +46,7 @@ using UInt64 = PredictedInteger<uint64_t, F64, false>;
 // Calls visit(T{}) with the type of elements that may be predicted.
 template <class Visitor>
 auto visit_predicted(const Element& element, Visitor visit) {
-  if (element.is_float()) {
-    if (element.width == 16) return element.exponent_bits == 8 ? visit(BFloat16{}) : visit(Float16{});
-    return element.width == 32 ? visit(Float32{}) : visit(Float64{});
-  }
+  if (element.is_float()) return visit_float(element, visit);
   switch (element.width) {
     case 8: return element.is_signed ? visit(Int8{}) : visit(UInt8{});
     case 16: return element.is_signed ? visit(Int16{}) : visit(UInt16{});
