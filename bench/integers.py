@@ -25,6 +25,9 @@ PICTURES = (
 )
 _TIMED_NBYTES = 1 << 20  # speeds of smaller arrays mean little
 _SIZE = 1 << 20
+# Of each in 1000 letters of English (R. Lewand, Cryptological Mathematics, 2000, appendix), with their spaces.
+_LETTERS = " etaoinshrdlcumwfgypbvkjxqz"
+_SHARES = (220, 127, 91, 82, 75, 70, 67, 63, 61, 60, 43, 40, 28, 28, 24, 24, 22, 20, 20, 19, 15, 10, 8, 2, 2, 1, 1)
 
 Found = dict[str, Any]
 
@@ -46,6 +49,27 @@ def columns(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
     yield "offsets", "of rows of a sparse matrix, with 8 entries in the mean", np.cumsum(rng.poisson(8, size))
     walk = np.cumsum(rng.integers(-50, 51, size)).astype(np.int32)
     yield "a walk", "steps of up to 50 either way", walk
+
+
+def single_bytes(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
+    """The same of elements that are a byte."""
+    size = _SIZE // 64 if quick else _SIZE
+    rng = np.random.default_rng(3)
+    codes = rng.permutation(256).astype(np.uint8)
+    shares = 1 / np.arange(1, 101) ** 1.3
+    yield "categories", "100 codes, the r-th as frequent as r^-1.3", codes[_drawn(rng, shares, size)]
+    letters = np.frombuffer(_LETTERS.encode(), np.uint8)
+    yield "letters", "as frequent as in English, in any order", letters[_drawn(rng, np.array(_SHARES), size)]
+    yield "bases", "A, C, G and T as letters", np.frombuffer(b"ACGT", np.uint8)[rng.integers(0, 4, size)]
+    yield "a mask", "0 or 255, of which a third, anywhere", np.where(rng.random(size) < 1 / 3, 255, 0).astype(np.uint8)
+    weights = rng.normal(size=(2, size))
+    halves = np.clip(np.rint(2.5 * weights), -8, 7).astype(np.int8)
+    yield "weights of 4 bits", "two in a byte", ((halves[0] + 8) << 4 | (halves[1] + 8)).astype(np.uint8)
+    yield "weights of 8 bits", "a normal distribution", np.clip(np.rint(32 * weights[0]), -127, 127).astype(np.int8)
+
+
+def _drawn(rng: np.random.Generator, shares: Array, size: int) -> Array:
+    return rng.choice(len(shares), size, p=shares / shares.sum())
 
 
 def volumes(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
@@ -128,7 +152,7 @@ def page() -> Page:
     """What is measured and written."""
     from report import integers as report
 
-    made = {"columns": columns, "volumes": volumes, "pictures": pictures}
+    made = {"columns": columns, "bytes": single_bytes, "volumes": volumes, "pictures": pictures}
     sections = {name: _section(report.TITLES[name], arrays) for name, arrays in made.items()}
     return Page(
         file="integers.csv",

@@ -32,6 +32,7 @@ def test_every_array_came_back():
 def test_the_page_has_every_array():
     document = PAGE.read(BENCH / "integers.csv")
     assert list(document["columns"]["found"]) == [name for name, _, _ in integers.columns(quick=True)]
+    assert list(document["bytes"]["found"]) == [name for name, _, _ in integers.single_bytes(quick=True)]
     assert list(document["volumes"]["found"]) == [name for name, _, _ in integers.volumes(quick=True)]
     assert list(document["pictures"]["found"]) == list(integers.PICTURES)
 

@@ -102,7 +102,6 @@ struct ChunkHead {
     if (table >= table_count && !has_tables_of_tiles()) return false;
     if (shift > word_bits || (has_missing && mask == MaskKind::marks)) return false;
     if (transform == Transform::exponent) return element.is_float() && has_base && drop <= element.mantissa_bits;
-    if (transform == Transform::numbered && element.width < least_width_of_dictionary) return false;
     return (dry == 0 || (coder == Coder::entropy && dry <= most_dry)) &&
            (transform != Transform::quantized || (element.is_quantizable && may_quantize));
   }

@@ -125,7 +125,9 @@ ARRCOMP_INLINE Word gather_elements(const Stored* p, U32 index) {
   } else if constexpr (sizeof(Stored) == 4) {
     return gather(words, index);
   } else {
-    return srlv(gather(words, index >> 1), (index & splat<U32>(1)) << 4) & splat<U32>(0xffff);
+    constexpr int in_word = sizeof(Stored) == 2 ? 1 : 2;  // bits of an index
+    const U32 place = (index & splat<U32>((1u << in_word) - 1)) << (5 - in_word);
+    return srlv(gather(words, index >> in_word), place) & splat<U32>((1u << (32 >> in_word)) - 1);
   }
 }
 

@@ -71,7 +71,12 @@ ARRCOMP_INLINE void set_bits(uint32_t* p, U32 x, Mask m) {
 ARRCOMP_INLINE void add_ones(uint32_t* p, U32 x, Mask m) {
   uint32_t places[32];
   store(places, x);
-  for (uint32_t left = bits(m); left != 0; left &= left - 1) ++p[places[__builtin_ctz(left)]];
+  if (bits(m) == ~0u) {
+#pragma GCC unroll 8
+    for (int l = 0; l < 32; l++) ++p[places[l]];
+  } else {
+    for (uint32_t left = bits(m); left != 0; left &= left - 1) ++p[places[__builtin_ctz(left)]];
+  }
 }
 
 ARRCOMP_INLINE U32 in_halves(U32 lower, U32 upper) { return (lower & splat<U32>(0xffff)) | upper << 16; }

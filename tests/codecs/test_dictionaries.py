@@ -17,7 +17,8 @@ from reference_reader import Chunk
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.arm]
 
-DTYPES = ("float16", "bfloat16", "float32", "float64", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+DTYPES = ("float16", "bfloat16", "float32", "float64", *INTEGERS)
 
 
 def any_elements(dtype: str, count: int, seed: int = 0) -> Array:
@@ -135,10 +136,58 @@ def test_a_chunk_whose_elements_have_other_frequencies_shares_the_dictionary() -
     checks.check_same_bits(checks.array_of(stream), array)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "uint64"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "float16", "float32", "uint64"])
 def test_every_instruction_set_ranks_alike(dtype: str) -> None:
     array = any_elements(dtype, 200)[skewed(200, 3 * 4096 + 77)]
     checks.check_same_bytes(array, Lossless(), checks.stream_of(array, Lossless()))
+
+
+def letters(size: int, seed: int = 1) -> Array:
+    """Bytes as those of a text: few of them, far apart, some much more frequent."""
+    kinds = np.frombuffer(b" etaoinsrhldcumfpgwybvkxjqz.,;-()0123456789\n", np.uint8)
+    return kinds[skewed(len(kinds), size, seed)]
+
+
+def test_bytes_share_a_dictionary_with_the_frequent_ones_first() -> None:
+    array = letters(1 << 20)
+    stream = checks.stream_of(array, Lossless())
+    chunks = chunks_of(stream)
+    assert [chunk.own_entries for chunk in chunks] == [False, False, False, True] * 64
+    for first in range(0, len(chunks), 4):
+        counts = np.bincount(array[first * 4096 : (first + 4) * 4096], minlength=256)[chunks[first].entries]
+        assert np.all(counts[1:] <= 1.5 * counts[:-1] + 1)
+    assert len(stream) < 1.08 * array.size * entropy(array) / 8
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_bytes_of_which_a_group_has_others_too() -> None:
+    """Chunks without a dictionary, of zeros and of noise, do not keep the others from theirs."""
+    noise = np.random.default_rng(2).integers(0, 256, 4096).astype(np.uint8)
+    group = np.concatenate([letters(4096), noise, letters(4096, 2), np.zeros(4096, np.uint8)])
+    array = np.tile(group, 64)
+    stream = checks.stream_of(array, Lossless())
+    assert [chunk.kind == "dictionary" for chunk in chunks_of(stream)] == [True, False, True, False] * 64
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_bytes_are_packed_as_places() -> None:
+    array = np.where(np.random.default_rng(3).random(1 << 20) < 0.3, 255, 0).astype(np.uint8)
+    stream = checks.stream_of(array, Lossless(speed="fast"))
+    assert transforms(stream) == {"dictionary"}
+    assert len(stream) < 1.02 * array.size / 8 + 1000
+    checks.check_same_bits(checks.array_of(stream), array)
+
+
+def test_codes_of_few_levels_have_a_dictionary() -> None:
+    """Codes of buckets, in groups of up to 16 chunks."""
+    levels = np.array([-7, -6, 0, 1, 5])[skewed(5, 1 << 18)]
+    array = levels.astype(np.float32) / 7
+    codec = arrcomp.QSGD(bits=8, bucket_size=1 << 16, coding="entropy")
+    stream = checks.stream_of(array, codec)
+    checks.check_reference(stream, checks.array_of(stream))
+    assert np.abs(checks.array_of(stream) - array).max() < 1 / 127
+    checks.check_same_bytes(array, codec, stream)
+    assert len(stream) < 1.1 * array.size * entropy(levels + 7) / 8
 
 
 def test_multiples_that_are_shorter_than_ranks() -> None:

@@ -314,6 +314,10 @@ GOLDEN: dict[str, Golden] = {
     "lossless_float16_dictionary": Golden(
         lambda: any_of(random_words(5, 95).astype(np.uint16).view(np.float16), 4500, 96), arrcomp.Lossless()
     ),
+    "lossless_uint8_dictionary": Golden(
+        lambda: any_of(random_words(200, 106).astype(np.uint8)[np.arange(400) ** 2 // 800], 9000, 107),
+        arrcomp.Lossless(),
+    ),
     "lossless_float32_multiples": Golden(lambda: decimals(random_words(9000, 101), "f4"), arrcomp.Lossless()),
     "lossless_float64_multiples_missing": Golden(
         lambda: np.where(np.isnan(_missing(np.nan, 2, 300)), np.nan, np.cumsum(bell_integers(9000, 102) >> 16) / 1000),

@@ -213,6 +213,7 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "dictionary": lambda: checks.stream_of(_few(np.float32, 9), Lossless()),
     "dictionary, float16, missing": lambda: checks.stream_of(_few(np.float16, 33, share=0.3), Lossless()),
     "dictionary, int64": lambda: checks.stream_of(_few(np.int64, 4), Lossless(speed="fast")),
+    "dictionary, bytes": lambda: checks.stream_of(_few(np.uint8, 30), Lossless()),
     "steps": lambda: checks.stream_of(np.arange(900) * 1000 + np.arange(900) ** 2 % 7, Lossless()),
     "ascending": lambda: checks.stream_of(np.cumsum(np.arange(900) ** 2 % 23).astype(np.int32), Lossless(speed="fast")),
     "sparse integers": lambda: checks.stream_of(_sparse(np.int16), Lossless()),

@@ -250,10 +250,12 @@ class CompressedCache(Cache):
     >>> import torch, transformers, arrcomp.torch.transformers
     >>> config = transformers.LlamaConfig(vocab_size=50, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
     ...     num_attention_heads=2)
+    >>> _ = torch.manual_seed(1)
     >>> model, prompt = transformers.LlamaForCausalLM(config).eval(), torch.arange(40)[None]
+    >>> options = {"max_new_tokens": 20, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
     >>> cache = arrcomp.torch.transformers.CompressedCache(block=16, window=16)
-    >>> tokens = model.generate(prompt, max_new_tokens=20, do_sample=False, pad_token_id=0, past_key_values=cache)
-    >>> bool((tokens == model.generate(prompt, max_new_tokens=20, do_sample=False, pad_token_id=0)).all())
+    >>> tokens = model.generate(prompt, **options, past_key_values=cache)
+    >>> bool((tokens == model.generate(prompt, **options)).all())
     True
     >>> cache.get_seq_length(), cache.nbytes < cache.plain_nbytes
     (59, True)

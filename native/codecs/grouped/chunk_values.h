@@ -201,7 +201,7 @@ class ChunkValues {
     sync();
     if (!keeps_rows) take_samples();
     if constexpr (may_have_dictionary) {
-      if (!has_numbers() && context_.rounded == 0) look_for_numbers();
+      if (!has_numbers() && context_.rounded == 0) look_for_numbers(or_all(all));
     }
     repeated_ = find_repeated(false);
     if (context_.element.is_float() && !has_numbers()) {
@@ -216,8 +216,14 @@ class ChunkValues {
     }
   }
 
-  ARRCOMP_METHOD void look_for_numbers() {
-    index_bits_ = bits_of_indices<T>(samples(), context_.fast);
+  // `all`: the bits that any value has.
+  ARRCOMP_METHOD void look_for_numbers([[maybe_unused]] Scalar all) {
+    if constexpr (T::width == 8) {
+      if (all > 3 && !memory_.dictionary.is_hopeless)
+        index_bits_ = bits_of_bytes<T>(&memory_.dictionary, samples(), context_.fast);
+    } else {
+      index_bits_ = bits_of_indices<T>(samples(), context_.fast);
+    }
     if constexpr (may_have_multiples)
       if (context_.element.is_float())
         multiples_ = find_multiples<T>(samples(), context_.tables, context_.element.mantissa_bits);
@@ -273,7 +279,7 @@ class ChunkValues {
   }
 
   // Not bfloat16: its values are alike by chance.
-  static constexpr bool may_have_dictionary = T::width >= least_width_of_dictionary && !std::is_same_v<T, BFloat16>;
+  static constexpr bool may_have_dictionary = !std::is_same_v<T, BFloat16>;
   static constexpr bool may_have_multiples = T::quantizes && T::width >= least_width_of_multiples;
   static constexpr bool has_unsorted_tiles = splits_words<Word> && T::width >= 16;
 
@@ -286,7 +292,7 @@ class ChunkValues {
   bool leaves_out_;  // elements that are missing: these are the others
   int numbering_;    // by which the elements are numbers
   int repeated_;     // the place of an element that may be worth leaving out, with all equal ones; or -1
-  int index_bits_;   // of an index, where elements may be few different ones, else 0
+  int index_bits_;   // of 16 indices, where elements may be few different ones, else 0
   int multiples_;    // the kind of which elements may be multiples, else 0
   ChunkHead head_;
   int exponent_shift_;  // low bits of the words of exponents, which their symbols leave

@@ -45,6 +45,12 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
     return bits;
   }
 
+  // Those that packed words take beyond their own, as each lane's end with 16 bits.
+  ARRCOMP_METHOD uint32_t padding_bits() const {
+    const int own = head_.coder == Coder::packed ? packed_bits_of_lane() : 0;
+    return static_cast<uint32_t>((-own & 15) * lanes_per_row);
+  }
+
   ARRCOMP_METHOD int rows_of_tile(int tile) const {
     const int left = coded_rows_ - tile * rows_per_tile;
     return left < rows_per_tile ? left : rows_per_tile;
@@ -143,11 +149,15 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
 
   // The bits that packing takes.
   ARRCOMP_METHOD uint32_t packed_bits() const {
-    if (head_.shift > 0) return static_cast<uint32_t>(coded_rows_ * lanes_per_row * head_.shift);
-    uint32_t total = 0;
-    for (int t = 0; t < tiles_of(coded_rows_); ++t)
-      total += 8 + static_cast<uint32_t>(rows_of_tile(t) * lanes_per_row) * memory_.widths[t];
-    return total;
+    const int widths = head_.shift > 0 ? 0 : 8 * tiles_of(coded_rows_);
+    return static_cast<uint32_t>(packed_bits_of_lane() * lanes_per_row + widths);
+  }
+
+  ARRCOMP_METHOD int packed_bits_of_lane() const {
+    if (head_.shift > 0) return coded_rows_ * head_.shift;
+    int bits = 0;
+    for (int t = 0; t < tiles_of(coded_rows_); ++t) bits += rows_of_tile(t) * memory_.widths[t];
+    return bits;
   }
 
   // The width of all tiles, or 0 where they differ.

@@ -1,6 +1,7 @@
 // Chunks of few different elements: these are listed in their order, as a dictionary, and each element becomes its index
 // there. FORMAT.md, section 3.6.
 #pragma once
+#include "codecs/grouped/byte_dictionary.h"
 #include "codecs/grouped/choices.h"
 #include "codecs/grouped/dictionary_entries.h"
 #include "codecs/grouped/dictionary_memory.h"
@@ -63,7 +64,7 @@ ARRCOMP_PART uint32_t count_few_alike(const SampledValues<Word>& sample, int ste
   return sum(alike);
 }
 
-// How many bits an index takes if the sample's values are as few as they seem to be, or 0 where they are not few: about
+// How many bits 16 indices take if the sample's values are as few as they seem to be, or 0 where they are not few: about
 // their collision entropy (A. Renyi, On measures of entropy and information, 1961). Zeros do not count.
 template <class T>
 ARRCOMP_PART int bits_of_indices(const SampledValues<typename T::Word>& sample, bool fast) {
@@ -83,7 +84,7 @@ ARRCOMP_PART int bits_of_indices(const SampledValues<typename T::Word>& sample, 
     pairs += static_cast<uint32_t>(sample.count - distance);
   }
   const int bits = bit_length(pairs * lanes_per_row / alike);
-  return bits <= most_bits && !are_single(sample) ? bits : 0;
+  return bits <= most_bits && !are_single(sample) ? 16 * bits : 0;
 }
 
 template <class T>
@@ -154,24 +155,6 @@ class Dictionary {
     entries_ = kept_;
     sync();
     make_tree();
-  }
-
-  // As that of the chunks before.
-  ARRCOMP_METHOD void keep(bool is_of_group) const {
-    if (leader()) {
-      memory_.entries = entries_;
-      memory_.is_of_group = is_of_group;
-    }
-    sync();
-  }
-
-  // What a short chunk at the end has too many of, others may not.
-  ARRCOMP_METHOD void give_up(int elements) const {
-    if (leader()) {
-      memory_.entries = 0;
-      memory_.is_hopeless = elements > chunk_size / 2;
-    }
-    sync();
   }
 
   // Writes the indices of elements.
@@ -329,6 +312,29 @@ class Dictionary {
   int recent_ = 0, kept_ = 0;
 };
 
+template <class T>
+using DictionaryOf = std::conditional_t<T::width == 8, ByteDictionary<T>, Dictionary<T>>;
+
+// What a short chunk at the end has too many of, others may not.
+template <class Memory>
+ARRCOMP_METHOD void give_dictionary_up(Memory& memory, int elements) {
+  if (leader()) {
+    memory.entries = 0;
+    memory.is_hopeless = elements > chunk_size / 2;
+  }
+  sync();
+}
+
+// As that of the chunks before.
+template <class Memory>
+ARRCOMP_METHOD void keep_dictionary(Memory& memory, int entries, bool is_of_group) {
+  if (leader()) {
+    memory.entries = entries;
+    memory.is_of_group = is_of_group;
+  }
+  sync();
+}
+
 enum class DictionaryFound : uint8_t { none, same, other };
 
 // Makes a dictionary of a chunk's elements, and of others of its group, which may be as few, unless the one in memory has
@@ -338,19 +344,19 @@ ARRCOMP_CALLED DictionaryFound find_dictionary(DictionaryMemory<typename T::Word
                                                ElementRange chunk, ElementRange others, uint32_t entries_that_pay) {
   constexpr auto most_in_memory = static_cast<uint32_t>(DictionaryMemory<typename T::Word::scalar>::most);
   const auto most = static_cast<int>(entries_that_pay < most_in_memory ? entries_that_pay : most_in_memory);
-  Dictionary<T> dictionary(*memory, element);
+  DictionaryOf<T> dictionary(*memory, element);
   if (dictionary.entries() > 0 && (memory->is_of_group || dictionary.has(chunk))) return DictionaryFound::same;
   if (most == 0) return DictionaryFound::none;
   dictionary.clear();
   if (!dictionary.add(chunk, most)) {
-    dictionary.give_up(chunk.count);
+    give_dictionary_up(*memory, chunk.count);
     return DictionaryFound::none;
   }
   const int twice = 2 * dictionary.entries();
   dictionary.save();
   const bool is_of_group = dictionary.add(others, twice < most ? twice : most);
   if (!is_of_group) dictionary.restore();
-  dictionary.keep(is_of_group);
+  keep_dictionary(*memory, dictionary.entries(), is_of_group);
   return DictionaryFound::other;
 }
 
@@ -361,7 +367,7 @@ ARRCOMP_CALLED void index_elements(DictionaryMemory<typename T::Word::scalar>* m
   sync();  // the order before has been read
   if (leader()) memory->is_ranked = ranked;
   sync();
-  Dictionary<T>(*memory, element).index(chunk, out);
+  DictionaryOf<T>(*memory, element).index(chunk, out);
 }
 
 // Writes how many entries a chunk's dictionary has, and these; returns what is behind them. Without `own` they are those
@@ -375,7 +381,7 @@ ARRCOMP_CALLED uint8_t* write_dictionary(uint8_t* out, DictionaryMemory<typename
   uint8_t* const end = out + DictionaryEntries::bytes(entries, T::width);
   write_number(end - 4, uint32_t{0});
   sync();
-  Dictionary<T>(*memory, element).write(reinterpret_cast<typename T::storage*>(out));
+  DictionaryOf<T>(*memory, element).write(reinterpret_cast<typename T::storage*>(out));
   return end;
 }
 

@@ -5,7 +5,9 @@
 
 #include "codecs/element_types.h"
 #include "codecs/grouped/dictionary_memory.h"
+#include "codecs/grouped/group_limits.h"
 #include "codecs/grouped/rans.h"
+#include "codecs/grouped/sampled_values.h"
 #include "codecs/transform.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -16,26 +18,50 @@ struct PlacesCode {
   int shift;
   uint32_t base;
   bool plain;
+  int bits;  // of a word
 };
 
-// The entries of a dictionary with keys in their order, by how often a chunk has them.
+// The entries of a dictionary with keys in their order, by how often a chunk has them. Of bytes: all that there are.
 template <class T>
 class EntryRanks {
   using Memory = DictionaryMemory<typename T::Word::scalar>;
 
  public:
-  ARRCOMP_METHOD explicit EntryRanks(Memory& memory) : memory_(memory), entries_(memory.entries) {}
+  static constexpr int all_bytes = 256;
 
-  // `indices` are those of a chunk's elements.
-  ARRCOMP_PART void count(const typename T::storage* indices, int count) {
+  ARRCOMP_METHOD explicit EntryRanks(Memory& memory)
+      : memory_(memory), entries_(T::width == 8 ? all_bytes : memory.entries) {}
+
+  ARRCOMP_PART void clear() {
     sync();  // what was there before has been read
     for (int i = 0; i < entries_; i += lanes_per_row) store(memory_.counts + i, splat<U32>(0));
     sync();
+  }
+
+  // Counts `indices`, which are those of elements.
+  ARRCOMP_PART void add(const typename T::storage* indices, int count) {
     for (int i = 0; i < count; i += lanes_per_row) {
       const int n = lanes_of_row(count, i / lanes_per_row);
       add_ones(memory_.counts, lowest(load_row(indices + i, n)), mask(low_mask(n)));
     }
     sync();
+  }
+
+  // Counts the low bytes of a sample, of every second row. Returns how many they are.
+  template <class Word>
+  ARRCOMP_PART int add(const SampledValues<Word>& sample) {
+    constexpr int step = 2;
+    for (int s = 0; s < sample.count; s += step)
+      add_ones(memory_.counts, lowest(sample.at(s)) & splat<U32>(all_bytes - 1), mask(~0u));
+    sync();
+    return (sample.count + step - 1) / step * lanes_per_row;
+  }
+
+  // How many have been counted at all.
+  ARRCOMP_PART int different() const {
+    U32 own = splat<U32>(0);
+    for (int i = 0; i < entries_; i += lanes_per_row) own = own + min(load(memory_.counts + i), splat<U32>(1));
+    return static_cast<int>(sum(own));
   }
 
   // The entropy of so many indices, in bits: about what they take where the more frequent ones come first.
@@ -50,21 +76,23 @@ class EntryRanks {
     return sum(bits_256) / 256;
   }
 
-  // The bits that an entropy coder takes for the places as they are, of `count` elements.
+  // The bits that an entropy coder takes for the places as they are, of `count` elements with these frequencies.
   ARRCOMP_PART uint32_t coded(const PlacesCode& code, int count) const {
     const EncodeTable& table = *code.table;
     const U32 whole = splat<U32>(uint32_t{precision << 8}), of_rest = splat<U32>(uint32_t{16 << 8});
-    U32 bits_256 = splat<U32>(0);
+    U32 bits_256 = splat<U32>(0), all = bits_256;
     for (int i = 0; i < entries_; i += lanes_per_row) {
       const int n = lanes_of_row(entries_, i / lanes_per_row);
       const U32 place = lane_numbers() + splat<U32>(static_cast<uint32_t>(i) - code.base);
-      const U32 symbol = symbol_of(fold(place, code.plain, 32) >> code.shift, table.escape);
+      const U32 symbol = symbol_of(fold(place, code.plain, code.bits) >> code.shift, table.escape);
       const U32 frequency = gather(table.division, symbol) & splat<U32>(slot_count - 1);
       const U32 rest = select(eq(symbol, splat<U32>(table.escape)), of_rest, splat<U32>(0));
-      const U32 own = load_row(memory_.counts + i, n) * (whole - log2_256(frequency) + rest);
-      bits_256 = bits_256 + select(mask(low_mask(n)), own, splat<U32>(0));
+      const U32 own = select(mask(low_mask(n)), load_row(memory_.counts + i, n), splat<U32>(0));
+      bits_256 = bits_256 + own * (whole - log2_256(frequency) + rest);
+      all = all + own;
     }
-    return sum(bits_256) / 256 + static_cast<uint32_t>(count * code.shift);
+    const uint64_t bits_of_count = uint64_t{sum(bits_256)} * static_cast<uint32_t>(count) / sum(all);
+    return static_cast<uint32_t>(bits_of_count / 256) + static_cast<uint32_t>(count * code.shift);
   }
 
   // Finds the rank of each entry, and the entry of each rank. Entries whose counts are near are in the order of their keys.
@@ -85,7 +113,8 @@ class EntryRanks {
   }
 
  private:
-  static constexpr int most_level = 2 * std::bit_width(uint32_t{chunk_size}) + 1;
+  // Of a chunk's elements, or of a group's bytes.
+  static constexpr int most_level = 2 * std::bit_width(uint32_t{chunk_size} * (T::width == 8 ? most_chunks : 1)) + 1;
 
   // In 1/256, off by 5 at most: between powers of two a parabola. Of 0 anything.
   ARRCOMP_METHOD static U32 log2_256(U32 x) {
@@ -109,8 +138,22 @@ template <class T>
 ARRCOMP_CALLED uint32_t entropy_of_indices(DictionaryMemory<typename T::Word::scalar>* memory,
                                            const typename T::storage* indices, int count) {
   EntryRanks<T> ranks(*memory);
-  ranks.count(indices, count);
+  ranks.clear();
+  ranks.add(indices, count);
   return ranks.entropy(count);
+}
+
+// How many bits 16 indices of bytes take: the sample's entropy, and what that lacks on average as there are few of it
+// (G. Miller, Note on the bias of information estimates, 1955); or a width where indices are packed.
+template <class T>
+ARRCOMP_CALLED int bits_of_bytes(DictionaryMemory<typename T::Word::scalar>* memory,
+                                 SampledValues<typename T::Word> sample, bool packed) {
+  EntryRanks<T> bytes(*memory);
+  bytes.clear();
+  const int count = bytes.add(sample), different = bytes.different();
+  if (packed) return 16 * bit_length(static_cast<uint32_t>(different - 1));
+  const int lacking = (different - 1) * 72 / 100;
+  return 16 * (static_cast<int>(bytes.entropy(count)) + lacking) / count + 1;
 }
 
 // EntryRanks::coded, of what was counted.

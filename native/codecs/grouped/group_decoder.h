@@ -133,9 +133,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     this->finish_chunk();
   }
 
-  ARRCOMP_METHOD bool has_numbers() const {
-    return T::width >= least_width_of_dictionary && chunk_.header.transform == Transform::numbered;
-  }
+  ARRCOMP_METHOD bool has_numbers() const { return chunk_.header.transform == Transform::numbered; }
 
   // By the elements that they stand for.
   ARRCOMP_APART void replace_numbers() {

@@ -212,7 +212,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   ARRCOMP_PART void choose_numbers() {
     auto& memory = memory_.numbered;
     if (leader()) {
-      memory.index_bits = static_cast<uint32_t>(count_ * index_bits_);
+      memory.index_bits = static_cast<uint32_t>(count_ * index_bits_ / 16);
       memory.multiples = multiples_;
       memory.best = no_numbers;
       memory.may_be_places = index_bits_ > 0 || has_dictionary_;
@@ -239,6 +239,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
         least = bits_;
       } else if (way == 0 && memory.best == no_numbers && !memory.left_out_before) {
         this->leave_nothing_out();
+      } else if (way == 1) {
+        give_up_on_bytes();
       }
     }
     bits_ = least;
@@ -260,31 +262,58 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   }
 
   // Whether there is a dictionary that may pay where all else takes so many bits.
-  ARRCOMP_PART bool find_dictionary_below(uint32_t bits) {
+  ARRCOMP_PART bool find_dictionary_below(uint32_t& bits) {
     const uint32_t index_bits = memory_.numbered.index_bits;
-    if (memory_.dictionary.is_hopeless || bits <= index_bits + least_bits) return false;
+    if constexpr (T::width == 8)
+      if (index_bits > 0) raise_to_counted(bits, 0);
+    if (memory_.dictionary.is_hopeless) return false;
+    const uint32_t beside_indices =
+        T::width == 8 && !context_.fast ? bits_beside_entropy() : 0;  // else in `index_bits`
+    if (bits <= index_bits + beside_indices + least_bits) {
+      if (index_bits >= 4u * chunk_size) give_up_on_bytes();
+      return false;
+    }
     const uint32_t entries_that_pay = index_bits > 0 ? (bits - index_bits) / T::width : 0;
     const DictionaryFound found = this->find_own_dictionary(group_first_, entries_that_pay);
-    if (found == DictionaryFound::other) has_dictionary_ = had_dictionary_ = false;
+    if (found == DictionaryFound::other) {
+      has_dictionary_ = had_dictionary_ = false;
+      if constexpr (T::width == 8) rank_entries<T>(&memory_.dictionary);
+    }
     return found != DictionaryFound::none;
   }
 
+  // Where a chunk of bytes gains nothing, the others of its group do not look for a dictionary either: that takes as long as
+  // much of the rest.
+  ARRCOMP_METHOD void give_up_on_bytes() {
+    if (T::width == 8 && !has_dictionary_) give_dictionary_up(memory_.dictionary, count_);
+  }
+
   // Entries that are written stay in their order.
-  ARRCOMP_METHOD int known_places() const { return has_dictionary_ && memory_.dictionary.is_ranked ? ranks : places; }
+  ARRCOMP_METHOD int known_places() const {
+    return T::width == 8 || (has_dictionary_ && memory_.dictionary.is_ranked) ? ranks : places;
+  }
+
+  // Raises `bits` to what the chunk's words and `others` take by how often each place is counted, or each byte of the
+  // sample: frequencies in no order are not what a sample's features were made for, and the estimate may be far too low.
+  // Words that depend on those before, or on where they are, stay as they are estimated.
+  ARRCOMP_METHOD void raise_to_counted(uint32_t& bits, uint32_t others) {
+    const bool has_memory = head_.difference || head_.mask != MaskKind::none || head_.has_tables_of_tiles();
+    if (head_.coder != Coder::entropy || has_memory || head_.transform == Transform::exponent) return;
+    const PlacesCode code{&context_.tables->encode[head_.table], head_.shift, static_cast<uint32_t>(head_.base),
+                          head_.plain, T::width == 8 ? 8 : 32};
+    const uint32_t counted = bits_of_places<T>(&memory_.dictionary, code, count_) + others;
+    if (counted > bits) bits = counted;
+  }
+
+  // About what the coder takes beyond the entropy of elements in no order.
+  ARRCOMP_METHOD uint32_t bits_beside_entropy() const { return static_cast<uint32_t>(count_) / 8 + bits_of_states(); }
 
   // Whether the places that the chunk has may take fewer bits than `least` as ranks; these are found then.
   ARRCOMP_PART bool find_ranks_below(uint32_t& least) {
     if (gave_up_ || has_dictionary_ || context_.fast) return false;
-    const uint32_t entropy = this->entropy_of_places(), others = bits_beside_words() + bits_of_states();
-    // Frequencies in no order are not what a sample's features were made for: the estimate may be far too low.
-    const bool has_memory = head_.difference || head_.mask != MaskKind::none || head_.has_tables_of_tiles();
-    if (memory_.numbered.best == places && head_.coder == Coder::entropy && !has_memory) {
-      const PlacesCode code{&context_.tables->encode[head_.table], head_.shift, static_cast<uint32_t>(head_.base),
-                            head_.plain};
-      const uint32_t coded = bits_of_places<T>(&memory_.dictionary, code, count_) + others;
-      if (coded > least) least = coded;
-    }
-    if (entropy + others + static_cast<uint32_t>(count_) / 8 >= least) return false;  // about what the coder adds
+    const uint32_t entropy = this->entropy_of_places();
+    if (memory_.numbered.best == places) raise_to_counted(least, bits_beside_words() + bits_of_states());
+    if (entropy + bits_beside_words() + bits_beside_entropy() >= least) return false;
     rank_entries<T>(&memory_.dictionary);
     return true;
   }
@@ -306,7 +335,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
       if (!gave_up_) gave_up_ = !this->make_words();
     }
     if (gave_up_) return;
-    bits_ = this->choose_coder() + this->mask_bits();
+    bits_ = this->choose_coder() + this->padding_bits() + this->mask_bits();
   }
 
   ARRCOMP_METHOD uint32_t coded_bytes() const { return (coded_words_ - coded_before_) * 2; }

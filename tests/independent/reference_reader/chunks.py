@@ -133,7 +133,6 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
         need(low <= 56, "dry rows")
         chunk.dry_rows = max(low, 4 * low - 96)
     need(chunk.transform != "quantized" or (chunk.dtype.quantizable and bound > 0), "a quantized chunk without a bound")
-    need(chunk.transform != "numbered" or chunk.dtype.bits >= 16, "numbers of elements that are too short")
     need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
     need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
     need(chunk.shift <= chunk.dtype.word, "shift")
