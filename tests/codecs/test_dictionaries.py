@@ -25,6 +25,8 @@ def any_elements(dtype: str, count: int, seed: int = 0) -> Array:
     """Different elements of any bits."""
     kind = checks.numpy_dtype(dtype)
     rng = np.random.default_rng(seed)
+    if kind.itemsize == 1:
+        return rng.permutation(256)[:count].astype(np.uint8).view(kind)
     words = np.unique(rng.integers(0, 256, (2 * count, kind.itemsize), np.uint8), axis=0)
     return rng.permutation(words)[:count].copy().view(kind).ravel()
 

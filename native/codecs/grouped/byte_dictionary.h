@@ -40,6 +40,7 @@ class ByteDictionary {
   ARRCOMP_METHOD void save() {
     copy_counts(memory_.kept, memory_.counts);
     kept_ = entries_;
+    sync();  // others count there next
   }
   ARRCOMP_METHOD void restore() {
     sync();  // the counts have been read

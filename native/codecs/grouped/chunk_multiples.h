@@ -5,6 +5,7 @@
 #include "codecs/grouped/dictionary_memory.h"
 #include "codecs/grouped/rans_tables.h"
 #include "codecs/multiple_integers.h"
+#include "codecs/packing.h"
 #include "codecs/transform.h"
 #include "stream/multiples_choice.h"
 

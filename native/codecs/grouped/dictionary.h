@@ -8,29 +8,6 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// ---- indices to elements
-
-// Replaces the `count` indices at `elements` by their entries; false where one is none.
-template <class T>
-ARRCOMP_CALLED bool look_up(DictionaryEntries dictionary, typename T::storage* elements, int count) {
-  using Word = typename T::Word;
-  const auto* const entries = reinterpret_cast<const typename T::storage*>(in_device_memory(dictionary.begin));
-  const auto entry_count = static_cast<uint32_t>(dictionary.count);
-  Mask valid = mask(~0u);
-  sync();  // the indices are written
-  for (int first = 0; first < count; first += lanes_per_row) {
-    const int n = lanes_of_row(count, first / lanes_per_row);
-    const Word index = load_row(elements + first, n);
-    valid = valid & lt(index, splat<Word>(entry_count));
-    sync();  // lanes behind the last element read that one too
-    store_row(elements + first, gather_elements<Word>(entries, min(lowest(index), splat<U32>(entry_count - 1))), n);
-  }
-  sync();
-  return !any(~valid);
-}
-
-// ---- elements to indices
-
 // Whether more than half of the values occur but once in the sample, as one of its rows tells: few may repeat often. Those
 // that are very common do not count.
 template <class Word>
@@ -318,6 +295,7 @@ using DictionaryOf = std::conditional_t<T::width == 8, ByteDictionary<T>, Dictio
 // What a short chunk at the end has too many of, others may not.
 template <class Memory>
 ARRCOMP_METHOD void give_dictionary_up(Memory& memory, int elements) {
+  sync();  // what was there before has been read
   if (leader()) {
     memory.entries = 0;
     memory.is_hopeless = elements > chunk_size / 2;

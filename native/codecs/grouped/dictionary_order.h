@@ -8,6 +8,7 @@
 #include "codecs/grouped/group_limits.h"
 #include "codecs/grouped/rans.h"
 #include "codecs/grouped/sampled_values.h"
+#include "codecs/packing.h"
 #include "codecs/transform.h"
 
 namespace arrcomp::ARRCOMP_ISA {

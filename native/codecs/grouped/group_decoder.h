@@ -2,7 +2,7 @@
 // sections 3 and 4.
 #pragma once
 #include "codecs/grouped/chunk_multiples.h"
-#include "codecs/grouped/dictionary.h"
+#include "codecs/grouped/dictionary_entries.h"
 #include "codecs/grouped/group_reader.h"
 
 namespace arrcomp::ARRCOMP_ISA {
