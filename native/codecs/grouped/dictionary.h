@@ -153,11 +153,22 @@ class Dictionary {
       const int n = lanes_of_row(entries_, i / lanes_per_row);
       const Word key =
           is_ranked_ ? gather_elements<Word>(memory_.keys, load_row(memory_.by_rank + i, n)) : load(memory_.keys + i);
-      store_row(out + i, bits_of_key(key), n);
+      store_entries(out + i, bits_of_key(key), n);
     }
   }
 
  private:
+  // Where numbers are aligned to 4 bytes alone.
+  ARRCOMP_METHOD static void store_entries(typename T::storage* out, Word bits, int n) {
+    if constexpr (T::width == 64) {
+      auto* const words = reinterpret_cast<uint32_t*>(out);
+      store_apart(words, 2, n, lowest(bits));
+      store_apart(words + 1, 2, n, hi(bits));
+    } else {
+      store_row(out, bits, n);
+    }
+  }
+
   // Elements' bits as unsigned numbers in their order, and back.
   ARRCOMP_METHOD Word key_of(Word bits) const { return order_.order(bits) ^ splat<Word>(first_key_); }
   ARRCOMP_METHOD Word bits_of_key(Word key) const { return order_.order(key ^ splat<Word>(first_key_)); }
