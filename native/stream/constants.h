@@ -35,7 +35,7 @@ constexpr int most_dry = 56;
 constexpr uint32_t first_dry_state = 1;
 ARRCOMP_SHARED constexpr int dry_rows_of(int dry) { return dry <= 32 ? dry : 4 * dry - 96; }
 
-// Of elements that have numbers: bits of those that have a dictionary, and of multiples.
+// Of elements that have numbers.
 constexpr int least_width_of_multiples = 32;
 constexpr int most_entries = 4096;   // of a dictionary
 constexpr int bits_of_entries = 16;  // of a chunk whose elements have numbers: kinds of multiples stand above them

@@ -17,11 +17,9 @@ class ByteDictionary {
 
   // Whether all of these are entries: others have later ranks.
   ARRCOMP_PART bool has(const ElementRange& bytes) const {
-    Mask found = mask(~0u);
-    each_row(bytes, [&](int, U32 byte) ARRCOMP_LAMBDA {
-      found = found & lt(gather(memory_.ranks, byte), splat<U32>(static_cast<uint32_t>(entries_)));
+    return visit_rows<T>(bytes, [&](int, U32 byte) ARRCOMP_LAMBDA {
+      return !any(ge(gather(memory_.ranks, byte), splat<U32>(static_cast<uint32_t>(entries_))));
     });
-    return !any(~found);
   }
 
   ARRCOMP_METHOD void clear() {
@@ -51,8 +49,10 @@ class ByteDictionary {
 
   // Writes the indices of elements.
   ARRCOMP_PART void index(const ElementRange& bytes, typename T::storage* out) const {
-    each_row(bytes,
-             [&](int row, U32 byte) ARRCOMP_LAMBDA { store(out + row * lanes_per_row, gather(memory_.ranks, byte)); });
+    visit_rows<T>(bytes, [&](int row, U32 byte) ARRCOMP_LAMBDA {
+      store(out + row * lanes_per_row, gather(memory_.ranks, byte));
+      return true;
+    });
     sync();
   }
 
@@ -62,15 +62,6 @@ class ByteDictionary {
   }
 
  private:
-  // Calls visit(row, bytes). Lanes beyond the last byte repeat it.
-  template <class Visit>
-  ARRCOMP_METHOD static void each_row(const ElementRange& bytes, Visit visit) {
-    for (int r = 0; r * lanes_per_row < bytes.count; ++r) {
-      const auto first = static_cast<uint64_t>(r * lanes_per_row);
-      visit(r, load_elements<T>(bytes.begin, first, lanes_of_row(bytes.count, r)));
-    }
-  }
-
   ARRCOMP_METHOD static void copy_counts(uint32_t* to, const uint32_t* from) {
     for (int i = 0; i < EntryRanks<T>::all_bytes; i += lanes_per_row) store(to + i, load(from + i));
   }

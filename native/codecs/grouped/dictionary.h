@@ -173,14 +173,10 @@ class Dictionary {
   ARRCOMP_METHOD Word key_of(Word bits) const { return order_.order(bits) ^ splat<Word>(first_key_); }
   ARRCOMP_METHOD Word bits_of_key(Word key) const { return order_.order(key ^ splat<Word>(first_key_)); }
 
-  // Calls visit(row, keys) until it is false. Lanes beyond the last element repeat it.
+  // visit_rows with keys.
   template <class Visit>
   ARRCOMP_METHOD bool each_row(const ElementRange& elements, Visit visit) const {
-    for (int r = 0; r * lanes_per_row < elements.count; ++r) {
-      const auto first = static_cast<uint64_t>(r * lanes_per_row);
-      if (!visit(r, key_of(load_elements<T>(elements.begin, first, lanes_of_row(elements.count, r))))) return false;
-    }
-    return true;
+    return visit_rows<T>(elements, [&](int row, Word bits) ARRCOMP_LAMBDA { return visit(row, key_of(bits)); });
   }
 
   // ---- the search tree: node i has the children 2i and 2i + 1, and rows begin at powers of two

@@ -13,6 +13,17 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
+// Calls visit(row, bits) for rows of elements, until it is false; returns whether it never was. Lanes beyond the last element
+// repeat it.
+template <class T, class Visit>
+ARRCOMP_METHOD bool visit_rows(const ElementRange& elements, Visit visit) {
+  for (int r = 0; r * lanes_per_row < elements.count; ++r) {
+    const auto first = static_cast<uint64_t>(r * lanes_per_row);
+    if (!visit(r, load_elements<T>(elements.begin, first, lanes_of_row(elements.count, r)))) return false;
+  }
+  return true;
+}
+
 // How the places of a chunk's elements in a dictionary are coded.
 struct PlacesCode {
   const EncodeTable* table;
