@@ -53,7 +53,7 @@ _OUT = (
     f"File to write, .arrcomp or .safetensors; a folder for several files; or -. [default: IN with .arrcomp, or "
     f"{COMPRESSED_END}, at its end]"
 )
-_PREDICTOR = "For fields, images and volumes: predict values along the axes. It takes longer."
+_PREDICTOR = "For fields, images, volumes: predict along the axes. For tables: code by columns. It takes longer."
 
 
 @described(

@@ -14,7 +14,7 @@ from .._dtypes import DType, by_numpy
 SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
 TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
-PREDICTORS = ("auto", "interpolation", "lorenzo")
+PREDICTORS = ("auto", "interpolation", "lorenzo", "columns")
 REFERENCE: Literal["reference"] = "reference"  # an array is coded by what it differs in from another one
 _NUMBERED_PREDICTORS = (*PREDICTORS, REFERENCE)  # as the core numbers them, from 1 on
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -44,7 +44,8 @@ class ErrorBounded(Codec):
     With a `predictor`, `abs` and `rel` predict values along up to four axes and code what is left. Interpolation goes
     from a coarse grid to finer ones, as in SZ3 (K. Zhao et al., ICDE 2021) and QoZ (J. Liu et al., SC 2022). It uses
     decoded values, so that errors do not add up. Each grid is halved along the axis that is predicted best. "lorenzo"
-    takes differences of q along the axes (L. Ibarria et al., Computer Graphics Forum 22, 2003).
+    takes differences of q along the axes (L. Ibarria et al., Computer Graphics Forum 22, 2003). "columns" predicts
+    nothing: values of a column, of the last axis or the last two, are coded side by side.
 
     Takes float16, bfloat16, float32 and float64, of any shape.
 
@@ -57,12 +58,14 @@ class ErrorBounded(Codec):
             dtype; elements that are equal to it (bit for bit) stay as they are, and are no part of the range of `rel`.
             One that is not named may change within the bound, as any other value.
             NaN, which needs no mention, is the same as None.
-        predictor: for smooth fields of several dimensions: "interpolation", "lorenzo" or "auto", which encodes samples
-            of the array in each way and without prediction, and takes the way of the fewest bytes. None sees the array
-            as one sequence. Axes of size 1 are left out; of more than four axes, the first are merged. Encoding and
-            decoding take longer, and a part of the array needs rows around it decoded. Nothing is predicted with
-            `pointwise`, and in arrays of fewer than 512 elements. "reference" is what `compress` makes of None where it
-            is given a reference.
+        predictor: for smooth fields of several dimensions: "interpolation" or "lorenzo". For tables, points, channels
+            and features, whose columns differ in range: "columns". "auto" encodes samples of the array in each of these
+            ways and without prediction, and takes the way of the fewest bytes. None sees the array as one sequence.
+            Axes of size 1 are left out; of more than four axes, the first are merged. Encoding and decoding take
+            longer, and a part of the array needs rows around it decoded (by columns, up to 4096 rows, or 16384 of less
+            than 16 columns). With `pointwise` nothing is predicted, but values may be coded by columns. Arrays of fewer
+            than 512 elements are coded as with None. "reference" is what `compress` makes of None where it is given a
+            reference.
 
     Raises:
         TypeError: a bound or `fill_value` is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is
@@ -83,7 +86,7 @@ class ErrorBounded(Codec):
     pointwise: float | None = None
     speed: Literal["default", "fast"] = "default"
     fill_value: float | None = None
-    predictor: Literal["auto", "interpolation", "lorenzo", "reference"] | None = None
+    predictor: Literal["auto", "interpolation", "lorenzo", "columns", "reference"] | None = None
 
     def _check(self) -> None:
         given = {name: getattr(self, name) for name in _BOUNDS if getattr(self, name) is not None}

@@ -22,17 +22,18 @@ class Lossless(Codec):
     22, 2003). Coded is the difference of integers, or of floats' bits in the order of the floats. Where samples of
     floats are multiples of one number, as decimals are, coded is the difference of the integers that count it, as in
     the modes of pcodec (M. Loncaric et al., arXiv:2502.06112). The multiples may begin at an offset, as those of packed
-    data do when they are unpacked. Elements that are no such multiples are stored as they are.
+    data do when they are unpacked. Elements that are no such multiples are stored as they are. "columns" predicts
+    nothing: elements of a column, of the last axis or the last two, are coded side by side.
 
     Takes every data type of the format, of any shape.
 
     Args:
         speed: "default" for a better ratio, "fast" for more speed.
-        predictor: for smooth fields, images, and floats that have few digits or come from integers: "interpolation",
-            "lorenzo", or "auto", which tries both and neither on samples; same as in `ErrorBounded`, with the same
-            costs. It predicts integers, float16, bfloat16, float32 and float64. Other arrays, and those of fewer than
-            512 elements, are coded as without it. "reference" is what `compress` makes of None where it is given a
-            reference.
+        predictor: for smooth fields, images, and floats that have few digits or come from integers: "interpolation" or
+            "lorenzo". For tables, points and channels, whose columns differ: "columns". "auto" tries all of them, and
+            none, on samples; same as in `ErrorBounded`, with the same costs. It is for bools, integers, float16,
+            bfloat16, float32 and float64. Other arrays, and those of fewer than 512 elements, are coded as without it.
+            "reference" is what `compress` makes of None where it is given a reference.
 
     Raises:
         ValueError: `speed` or `predictor` is unknown.
@@ -43,7 +44,7 @@ class Lossless(Codec):
     dtypes: ClassVar[tuple[str, ...] | None] = None
 
     speed: Literal["default", "fast"] = "default"
-    predictor: Literal["auto", "interpolation", "lorenzo", "reference"] | None = None
+    predictor: Literal["auto", "interpolation", "lorenzo", "columns", "reference"] | None = None
 
     def _check(self) -> None:
         check_choice("speed", self.speed, SPEEDS)

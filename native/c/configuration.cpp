@@ -25,7 +25,8 @@ bool read_speed(Parameters& given) { return given.choice("speed", {"default", "f
 
 // As the core numbers them: 0 is none.
 Predictor read_predictor(Parameters& given) {
-  const std::optional<int> chosen = given.choice("predictor", {"auto", "interpolation", "lorenzo", "reference"});
+  const std::optional<int> chosen =
+      given.choice("predictor", {"auto", "interpolation", "lorenzo", "columns", "reference"});
   return numbered<Predictor>(chosen ? 1 + *chosen : 0);
 }
 

@@ -1,5 +1,5 @@
-// Codes on their way to and from groups: made and used a few groups at a time, in memory that a cache holds, as an array
-// of all codes would be as large as the elements.
+// Codes, or elements in another order, on their way to and from groups: made and used a few groups at a time, in memory
+// that a cache holds, as an array of all of them would be as large as the elements.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -30,14 +30,18 @@ class CodeBuffers {
 // Encodes an array of codes that is made from its first one on, to `out`.
 class CodeGroupsEncoder {
  public:
-  CodeGroupsEncoder(const Plan& plan, const GroupSettings& settings, uint8_t* out, int threads)
+  // `bound`: absolute, 0 without loss. `at_once`: groups that are made at a time.
+  CodeGroupsEncoder(const Plan& plan, const GroupSettings& settings, uint8_t* out, int threads, double bound = 0,
+                    uint64_t at_once = encoded_at_once)
       : plan_(plan),
         settings_(settings),
+        bound_(bound),
+        at_once_(at_once),
         threads_(std::max(threads, 1)),
         item_(plan.element.width / 8),
         out_(out),
         sizes_(plan.groups),
-        buffers_(plan, encoded_at_once, threads_),
+        buffers_(plan, at_once, threads_),
         pending_(scratch_memory(std::min(plan.count, plan.group_size()) * item_, "codes")) {
     for (int worker = 0; worker < threads_; ++worker)
       scratch_.push_back(scratch_memory(isa().scratch_bytes(plan.element), "a group"));
@@ -54,11 +58,11 @@ class CodeGroupsEncoder {
     }
     const uint64_t groups = (count - made) / size, first = done_ / size;
     if (groups > 0) {
-      const Shares shares = Shares::of(groups, threads_, 1);
+      const Shares shares = Shares::of(groups, threads_, at_once_ / encoded_at_once);
       const auto encode = [&](int worker, uint64_t begin, uint64_t end, uint8_t* to) {
         uint64_t bytes = 0;
-        for (uint64_t g = begin; g < end && !is_interrupted(); g += encoded_at_once) {
-          const uint64_t last = std::min(g + encoded_at_once, end);
+        for (uint64_t g = begin; g < end && !is_interrupted(); g += at_once_) {
+          const uint64_t last = std::min(g + at_once_, end);
           make(made + g * size, made + last * size, buffers_[worker]);
           bytes += encode_groups(worker, buffers_[worker], first + g, first + last, to + bytes);
         }
@@ -73,7 +77,7 @@ class CodeGroupsEncoder {
   }
 
   // Writes what stands before the groups, once all codes have been added; returns the payload's length.
-  uint64_t finish(uint8_t* payload) const { return write_payload_head(plan_, 0, sizes_, payload); }
+  uint64_t finish(uint8_t* payload) const { return write_payload_head(plan_, bound_, sizes_, payload); }
 
  private:
   uint64_t pending() const { return done_ % plan_.group_size(); }
@@ -88,13 +92,16 @@ class CodeGroupsEncoder {
   }
 
   uint64_t encode_groups(int worker, uint8_t* codes, uint64_t begin, uint64_t end, uint8_t* to) {
-    const EncodeJob job{plan_, array_with(codes, begin * plan_.group_size(), item_), 0, 0, settings_, tables(), nullptr,
-                        0};
+    const void* const source = array_with(codes, begin * plan_.group_size(), item_);
+    const int rounded_bits = settings_.rounded_bits(plan_.element);
+    const EncodeJob job{plan_, source, bound_, rounded_bits, settings_, tables(), nullptr, 0};
     return isa().encode_groups(job, begin, end, to, sizes_.data(), scratch_[static_cast<size_t>(worker)].get());
   }
 
   const Plan& plan_;
   const GroupSettings settings_;
+  double bound_;
+  uint64_t at_once_;
   int threads_;
   uint64_t item_;
   uint8_t* out_;
@@ -108,13 +115,15 @@ class CodeGroupsEncoder {
 // Decodes an array of codes from its first one on.
 class CodeGroupsDecoder {
  public:
-  CodeGroupsDecoder(const Plan& plan, const Codec& codec, const Groups& groups, int threads)
+  CodeGroupsDecoder(const Plan& plan, const Codec& codec, const Groups& groups, int threads,
+                    uint64_t at_once = decoded_at_once)
       : plan_(plan),
         codec_(codec),
         groups_(groups),
+        at_once_(at_once),
         threads_(std::max(threads, 1)),
         item_(plan.element.width / 8),
-        buffers_(plan, decoded_at_once, threads_),
+        buffers_(plan, at_once, threads_),
         pending_(scratch_memory(std::min(plan.count, plan.group_size()) * item_, "codes")) {}
 
   // The next `count` codes: use(begin, end, from) gets some of these, counted from the first of them. False where groups
@@ -148,12 +157,12 @@ class CodeGroupsDecoder {
     const uint64_t groups = (count - used) / size, first = taken_ / size;
     if (groups > 0) {
       std::atomic<bool> ok{true};
-      const Shares shares = Shares::of(groups, threads_, decoded_at_once);
+      const Shares shares = Shares::of(groups, threads_, at_once_);
       PiecesOfShares pieces(shares);
       run(shares.workers, [&](int worker) {
         pieces.each_for(worker, [&](uint64_t begin, uint64_t end) {
-          for (uint64_t g = begin; g < end && !is_interrupted(); g += decoded_at_once) {
-            const uint64_t last = std::min(g + decoded_at_once, end);
+          for (uint64_t g = begin; g < end && !is_interrupted(); g += at_once_) {
+            const uint64_t last = std::min(g + at_once_, end);
             uint8_t* const codes = place(worker, used + g * size);
             if (!decode_groups(first + g, first + last, codes)) ok = false;
             use(used + g * size, used + last * size, codes);
@@ -179,6 +188,7 @@ class CodeGroupsDecoder {
   const Plan& plan_;
   const Codec& codec_;
   const Groups& groups_;
+  uint64_t at_once_;
   int threads_;
   uint64_t item_;
   CodeBuffers buffers_;

@@ -133,6 +133,12 @@ struct PredictionFunctions {
   // Leaves out exact elements that key slices have too, or puts them back, in units [begin, end) (codecs/predicted/exact.h).
   void (*change_repeats)(const PredictionJob& job, bool leave_out, uint64_t size, uint64_t inner, uint64_t first,
                          void* exact, uint64_t begin, uint64_t end);
+
+  // Brings elements from the array of rows to places [begin, end) of that by columns, or back (codecs/predicted/columns.h).
+  void (*to_columns)(const Element& element, const Columns& matrix, const void* rows, void* columns, uint64_t begin,
+                     uint64_t end);
+  void (*to_rows)(const Element& element, const Columns& matrix, const void* columns, void* rows, uint64_t begin,
+                  uint64_t end);
 };
 
 // Arrays with a reference. Ranges of elements begin at a multiple of 32.

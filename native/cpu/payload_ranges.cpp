@@ -37,8 +37,8 @@ void add_groups(const Plan& plan, const Codec& codec, const uint8_t* payload, ui
   spans.add(start + (before == 0 ? 0 : groups.ends[before - 1]), start + groups.ends[last]);
 }
 
-// Adds the codes that elements [first, end) depend on, and all elements that are kept exactly: where those of a part are
-// is not known before their directory is read.
+// Adds the codes, or columns, that elements [first, end) depend on, and all elements that are kept exactly: where those of
+// a part are // is not known before their directory is read.
 void add_predicted(const Element& element, const DecodeTask& array, uint64_t first, uint64_t end, Spans& spans) {
   PredictedParts parts{};
   if (parts.read_head(element, array.payload, array.limit, array.count) != nullptr) return;
@@ -73,7 +73,8 @@ std::vector<ByteRange> directory_ranges(const Codec& codec, const Element& eleme
   if (!bucket_layout(codec, element, layout)) {
     spans.add(0, make_plan(element, count).groups_offset());
     if (may_hold_predicted(codec, element))
-      spans.add(0, codes_offset(max_steps, true) + make_codes_plan(element, count).groups_offset());
+      spans.add(0, codes_offset(max_steps, true) + std::max(make_codes_plan(element, count).groups_offset(),
+                                                            make_plan(element, count).groups_offset()));
     return spans.take();
   }
   const BucketPlan plan = make_bucket_plan(layout, element, count);

@@ -160,8 +160,47 @@ uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job,
   return encode_job({plan, made.get(), 0, 0, settings, tables(), nullptr, 0}, payload.get(), threads);
 }
 
+// Groups whose elements are brought from rows to columns at a time: from all of a line of the cache, and to what it holds.
+uint64_t columns_at_once(const Plan& plan) {
+  constexpr uint64_t elements = lanes_per_row * chunk_size;
+  return std::max<uint64_t>(elements / plan.group_size(), 1);
+}
+
+uint64_t encode_columns(const EncodeJob& job, const Prediction& chosen, uint8_t* payload, uint64_t capacity,
+                        int threads) {
+  const Element& element = job.plan.element;
+  const Plan plan = chosen.codes_plan(element);
+  const Columns matrix = chosen.columns();
+  const auto coded = scratch_memory(capacity_of_groups(element, plan.count), "columns");
+  CodeGroupsEncoder encoder(plan, job.settings, coded.get() + plan.groups_offset(), threads, job.bound,
+                            columns_at_once(plan));
+  encoder.add(plan.count, [&](uint64_t begin, uint64_t end, uint8_t* to) {
+    uint8_t* const columns = array_with(to, begin, element.width / 8);
+    isa().prediction.to_columns(element, matrix, job.source, columns, begin, end);
+  });
+  const uint64_t bytes = encoder.finish(coded.get());
+  const PredictedPlaces places(chosen, bytes, 0);
+  if (places.length > capacity) return 0;
+  write_predicted_head(chosen, job.bound, bytes, 0, payload);
+  memcpy(payload + places.codes, coded.get(), bytes);
+  return places.length;
+}
+
+bool decode_columns(const Element& element, const PredictedParts& parts, void* target, int threads) {
+  const Plan plan = parts.prediction.codes_plan(element);
+  Groups groups{};
+  if (!groups.read(plan, lossless_codec, parts.codes, parts.header.codes_bytes)) return false;
+  const Columns matrix = parts.prediction.columns();
+  CodeGroupsDecoder decoder(plan, lossless_codec, groups, threads, columns_at_once(plan));
+  return decoder.take(plan.count, [&](uint64_t begin, uint64_t end, const uint8_t* from) {
+    const uint8_t* const columns = array_with(const_cast<uint8_t*>(from), begin, element.width / 8);
+    isa().prediction.to_rows(element, matrix, columns, target, begin, end);
+  });
+}
+
 uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* payload, uint64_t capacity,
                        int threads) {
+  if (chosen.is_by_columns()) return encode_columns(job, chosen, payload, capacity, threads);
   const PredictionJob prediction_job{job.plan.element, job.settings, job.bound, chosen.multiples};
   const uint64_t count = job.plan.count;
   const Plan plan = chosen.codes_plan(job.plan.element);
@@ -184,32 +223,38 @@ uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* 
 }
 
 // A box of an array.
-Scratch cut_out(const Element& element, const void* source, const Trial& trial, int box) {
-  const uint64_t item = element.width / 8, size = trial.box().sizes[max_axes - 1] * item;
-  Scratch cut = scratch_memory(trial.box().count() * item, "a sample");
-  for (uint64_t line = 0; line < trial.box().outer(max_axes - 1); ++line)
-    memcpy(cut.get() + line * size, static_cast<const uint8_t*>(source) + trial.line_of_box(box, line) * item, size);
+Scratch cut_out(const Element& element, const void* source, const Trial& trial, int shape, int box) {
+  const Axes& axes = trial.box(shape);
+  const auto* const elements = static_cast<const uint8_t*>(source);
+  const uint64_t item = element.width / 8, size = axes.sizes[max_axes - 1] * item;
+  Scratch cut = scratch_memory(axes.count() * item, "a sample");
+  for (uint64_t line = 0; line < axes.outer(max_axes - 1); ++line)
+    memcpy(cut.get() + line * size, elements + trial.line_of_box(shape, box, line) * item, size);
   return cut;
 }
 
 // Encodes boxes in each way, and without prediction; the best way, or -1.
 int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int count) {
-  const bool must_predict = job.settings.must_predict();
-  const Trial trial(job.plan.element, axes, must_predict);
-  const Plan plan = make_plan(job.plan.element, trial.box().count(), job.plan.chunks_per_group);
+  const Element& element = job.plan.element;
+  const Trial trial(element, axes, job.settings.must_predict());
   const auto payload = scratch_memory(trial.capacity(), "a trial");
-  uint64_t plain = 0, bytes[max_candidates] = {};
-  for (int b = 0; b < trial.boxes(); ++b) {
-    const Scratch cut = cut_out(plan.element, job.source, trial, b);
-    const EncodeJob part{plan, cut.get(), job.bound, job.rounded_bits, job.settings, job.tables, nullptr, job.seed};
-    if (!must_predict) plain += encode_job(part, payload.get(), 1);
-    for (int way = 0; way < count; ++way) {
-      const Prediction smaller = on_axes(ways[way], trial.box());
-      const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1);
-      bytes[way] += trial.counted(smaller, length);
+  uint64_t plain[Trial::shapes] = {}, bytes[max_candidates] = {};
+  for (int shape = 0; shape < Trial::shapes; ++shape) {
+    if (!Trial::tries(shape, ways, count)) continue;
+    const Plan plan = make_plan(element, trial.box(shape).count(), job.plan.chunks_per_group);
+    for (int b = 0; b < trial.boxes(); ++b) {
+      const Scratch cut = cut_out(element, job.source, trial, shape, b);
+      const EncodeJob part{plan, cut.get(), job.bound, job.rounded_bits, job.settings, job.tables, nullptr, job.seed};
+      if (job.settings.may_be_by_columns()) plain[shape] += encode_job(part, payload.get(), 1);
+      for (int way = 0; way < count; ++way) {
+        if (Trial::shape_of(ways[way]) != shape) continue;
+        const Prediction smaller = on_axes(ways[way], trial.box(shape));
+        const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1);
+        bytes[way] += trial.counted(shape, smaller, length);
+      }
     }
   }
-  return trial.best(bytes, count, plain);
+  return trial.best(ways, bytes, count, plain);
 }
 
 }  // namespace
@@ -226,13 +271,15 @@ void change_repeats(bool leave_out, const PredictionJob& job, const Prediction& 
 uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* payload, uint64_t capacity, int threads) {
   const Element& element = job.plan.element;
   if (!may_be_predicted(element, job.settings, axes, job.plan.count)) return 0;
-  if (job.settings.kind != BoundKind::lossless && !is_predictable(element, job.bound)) return 0;
+  if (job.settings.has_one_bound() && !is_predictable(element, job.bound)) return 0;
   const PredictionJob prediction_job{element, job.settings, job.bound, {}};
   PredictionSamples samples{};
-  isa().prediction.sample(prediction_job, axes, job.source, samples);
+  const Predictor predictor = job.settings.possible_predictor();
+  if (predictor != Predictor::columns) isa().prediction.sample(prediction_job, axes, job.source, samples);
   const FloatTraits traits = isa().prediction.traits(element);
   Prediction ways[max_candidates];
-  const int count = PredictionChoice(axes, samples, traits, job.bound).candidates(job.settings.predictor, ways);
+  const int count = PredictionChoice(axes, samples, traits, job.bound).candidates(predictor, ways);
+  if (count == 0) return 0;
   const bool is_decided = job.settings.must_predict() && count == 1;
   const int best = is_decided ? 0 : best_of(job, axes, ways, count);
   return best < 0 ? 0 : encode_chosen(job, ways[best], payload, capacity, threads);
@@ -251,6 +298,7 @@ bool decode_predicted(const Element& element, const uint8_t* payload, uint64_t l
                       int threads) {
   PredictedParts parts{};
   if (parts.read(element, payload, length, count) != nullptr) return false;
+  if (parts.prediction.is_by_columns()) return decode_columns(element, parts, target, threads);
   const GroupSettings settings{};
   const PredictionJob job{element, settings, parts.header.bound, parts.prediction.multiples};
   if (!decode_codes(job, parts.prediction, parts.codes, parts.header.codes_bytes, target, threads)) return false;

@@ -137,6 +137,28 @@ class RangeDecoder {
   uint8_t* grid_ = nullptr;  // where that grid would begin
 };
 
+// Elements of the bands that a part has rows of. They stand at the same places by columns.
+IndexRange bands_of(const Columns& matrix, const IndexRange& part) {
+  const uint64_t size = matrix.band * matrix.columns;
+  return {part.first / size * size, std::min(round_up(part.end, size), part.count), part.count, part.item};
+}
+
+bool decode_range_of_columns(const Element& element, const Prediction& prediction, const Groups& groups,
+                             const IndexRange& part, uint8_t* target, int threads) {
+  const Columns matrix = prediction.columns();
+  const IndexRange bands = bands_of(matrix, part);
+  const uint64_t count = bands.end - bands.first;
+  const auto columns = scratch_memory(count * part.item, "columns"), rows = scratch_memory(count * part.item, "rows");
+  if (!decode_range_of_groups(prediction.codes_plan(element), lossless_codec, groups, bands, columns.get(), threads))
+    return false;
+  for_rows(count, threads, [&](uint64_t first, uint64_t end) {
+    isa().prediction.to_rows(element, matrix, array_with(columns.get(), bands.first, part.item),
+                             array_with(rows.get(), bands.first, part.item), bands.first + first, bands.first + end);
+  });
+  memcpy(target, rows.get() + (part.first - bands.first) * part.item, (part.end - part.first) * part.item);
+  return true;
+}
+
 // The exact elements that those of a part are made of: whole slices, from a key slice on.
 IndexRange range_of_exact(const Prediction& prediction, const IndexRange& part) {
   if (prediction.repeats == 0) return part;
@@ -157,6 +179,8 @@ bool decode_range_of_predicted(const Element& element, const uint8_t* payload, u
   const GroupSettings settings{};
   const PredictionJob job{element, settings, parts.header.bound, parts.prediction.multiples};
   if (part.first == part.end) return true;
+  if (parts.prediction.is_by_columns())
+    return decode_range_of_columns(element, parts.prediction, codes, part, target, threads);
   if (!RangeDecoder(job, parts.prediction, codes, threads).decode(part.first, part.end, target)) return false;
   if (parts.header.exact_bytes == 0) return true;
   const IndexRange exact_part = range_of_exact(parts.prediction, part);
@@ -175,6 +199,7 @@ bool decode_range_of_predicted(const Element& element, const uint8_t* payload, u
 std::vector<IndexRange> codes_of_range(const Prediction& prediction, uint64_t first, uint64_t end) {
   std::vector<IndexRange> ranges;
   if (first == end) return ranges;
+  if (prediction.is_by_columns()) return {bands_of(prediction.columns(), {first, end, prediction.axes.count(), 0})};
   const NeededRows needed(prediction, first, end);
   const uint64_t all = prediction.axes.count();
   ranges.push_back({needed.codes().begin, needed.codes().end, all, 0});

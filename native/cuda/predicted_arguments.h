@@ -74,9 +74,10 @@ struct PredictionState {
   PredictionSamples samples;
   Prediction ways[max_candidates];
   int count;  // of ways
-  uint64_t box_lengths[Trial::most_boxes];
+  uint64_t box_lengths[Trial::shapes][Trial::most_boxes];
 };
 
+constexpr int most_plain_boxes = Trial::shapes * Trial::most_boxes;  // without prediction
 constexpr int most_trials = Trial::most_boxes * max_candidates;
 
 // The memory of a predicted array.
@@ -114,12 +115,17 @@ struct PredictedMemory {
 // What a trial works on.
 struct TrialArguments {
   Trial trial;
-  PredictedMemory memory_of_box;  // of each way
-  Plan plan_of_box;
+  PredictedMemory memory_of_box;    // of each way
+  Plan plans[Trial::shapes];        // of boxes
+  uint64_t groups;                  // of a box, at most
   PredictionArguments trials;       // each box in each way
-  EncodeArguments plain;            // boxes without prediction
+  EncodeArguments plain;            // boxes without prediction, shape by shape
   uint8_t *cut, *coded, *memory;    // elements of boxes, payloads of them without prediction, memory of the trials
   uint64_t cut_bytes, coded_bytes;  // of each
+
+  ARRCOMP_SHARED uint8_t* cut_of(int shape, uint64_t box) const {
+    return cut + (static_cast<uint64_t>(shape * trial.boxes()) + box) * cut_bytes;
+  }
 };
 
 // What is known of the array that is encoded.

@@ -20,6 +20,7 @@ class PredictedEncoding {
       : launcher_(launcher),
         element_(element),
         settings_(group_settings(codec)),
+        predictor_(settings_.possible_predictor()),
         tables_(tables),
         base_(static_cast<uint8_t*>(scratch)) {}
 
@@ -40,18 +41,22 @@ class PredictedEncoding {
                                  base_ + layout.work,
                                  task.axes};
     launcher_.template run<clear_samples<T>>(uint64_t{1}, choice);
-    if constexpr (T::quantizes)
-      if (settings_.kind == BoundKind::lossless) choose_multiples_of(choice);
-    launcher_.template run<sample_kernel<T>>(sample_units(task.axes), choice);
+    if (predictor_ != Predictor::columns) sample(choice);
     launcher_.template run<choose_ways<T>>(uint64_t{1}, choice);
-    if (settings_.predictor != Predictor::lorenzo) try_ways(layout, plan, task, choice);
-    encode_all(choice.main, layout, task.axes, most_steps(task.axes));
+    if (predictor_ != Predictor::lorenzo) try_ways(layout, plan, task, choice);
+    encode_all(choice.main, layout, choice.array, task.axes, most_steps(task.axes), task.count);
     const uint64_t capacity = capacity_of_groups(element_, task.count);
     launcher_.template run<finish_predicted<T>>(parts_of(capacity), choice.main, plain, capacity);
     launcher_.encode(plain);
   }
 
  private:
+  void sample(const ChoiceArguments& choice) const {
+    if constexpr (T::quantizes)
+      if (settings_.kind == BoundKind::lossless) choose_multiples_of(choice);
+    launcher_.template run<sample_kernel<T>>(sample_units(choice.axes), choice);
+  }
+
   void choose_multiples_of(const ChoiceArguments& choice) const {
     constexpr uint64_t samples = SampledMultiples::samples;
     launcher_.template run<sample_multiples<T, false>>(samples, choice);
@@ -76,29 +81,51 @@ class PredictedEncoding {
   void try_ways(const PredictedScratch& layout, const Plan& plan, const EncodeTask& task,
                 const ChoiceArguments& choice) const {
     const Trial trial(element_, task.axes, settings_.must_predict());
-    const uint64_t box = trial.box().count(), boxes = static_cast<uint64_t>(trial.boxes());
-    const Plan plan_of_box = make_plan(element_, box, plan.chunks_per_group);
+    const bool has_columns = settings_.may_be_by_columns();
+    const int shapes = has_columns ? Trial::shapes : 1;
+    const uint64_t box = trial.most_elements(), boxes = static_cast<uint64_t>(trial.boxes());
+    const uint64_t groups = make_plan(element_, box, plan.chunks_per_group).groups, plain = boxes * Trial::shapes;
     TrialArguments a{trial,
                      PredictedScratch::of_box(element_, box),
-                     plan_of_box,
+                     {},
+                     groups,
                      {choice.main.arrays + 1, boxes * max_candidates, element_, settings_},
-                     arguments(layout, 1, boxes, boxes * plan_of_box.groups, element_, settings_),
+                     arguments(layout, 1, plain, plain * groups, element_, settings_),
                      base_ + layout.work,
                      nullptr,
                      nullptr,
                      PredictedScratch::cut_bytes(element_, box),
                      PredictedScratch::coded_bytes(element_, box)};
-    a.coded = a.cut + boxes * a.cut_bytes;
-    a.memory = a.coded + boxes * a.coded_bytes;
-    launcher_.template run<cut_boxes<T>>(trial.box().outer(max_axes - 1) * boxes, a, task.source);
+    a.coded = a.cut + plain * a.cut_bytes;
+    a.memory = a.coded + plain * a.coded_bytes;
+    for (int shape = 0; shape < Trial::shapes; ++shape)
+      a.plans[shape] = make_plan(element_, trial.box(shape).count(), plan.chunks_per_group);
+    for (int shape = 0; shape < shapes; ++shape)
+      launcher_.template run<cut_boxes<T>>(trial.box(shape).outer(max_axes - 1) * boxes, a, task.source, shape);
     launcher_.template run<set_up_trials<T>>(uint64_t{1}, a, choice);
-    if (!settings_.must_predict()) launcher_.encode(a.plain);
-    encode_all(a.trials, layout, trial.box(), most_steps(task.axes));
+    if (has_columns) launcher_.encode(a.plain);
+    encode_all(a.trials, layout, choice.array, trial.box(), most_steps(task.axes), box);
     launcher_.template run<decide<T>>(uint64_t{1}, a, choice);
   }
 
-  // Encodes codes and exact elements of all arrays, which have the same axes.
-  void encode_all(const PredictionArguments& a, const PredictedScratch& layout, const Axes& axes, int steps) const {
+  // Encodes all arrays: codes and exact elements of those that are predicted, which have the same axes, and those by columns,
+  // of so many elements at most, within the bound of `main`.
+  void encode_all(const PredictionArguments& a, const PredictedScratch& layout, const EncodeArray* main,
+                  const Axes& axes, int steps, uint64_t most_by_columns) const {
+    if (settings_.may_be_by_columns()) encode_columns(a, layout, main, most_by_columns);
+    if (predictor_ != Predictor::columns) encode_codes(a, layout, axes, steps);
+  }
+
+  void encode_columns(const PredictionArguments& a, const PredictedScratch& layout, const EncodeArray* main,
+                      uint64_t most) const {
+    launcher_.template run<columns_kernel<T, false>>(a.count * parts_of(most), a);
+    const uint64_t groups = make_plan(element_, most).groups;
+    const EncodeArguments of_columns = arguments(layout, list, a.count, a.count * groups, element_, settings_);
+    launcher_.template run<list_columns<T>>(of_columns.groups, a, of_columns, groups, main);
+    launcher_.encode(of_columns);
+  }
+
+  void encode_codes(const PredictionArguments& a, const PredictedScratch& layout, const Axes& axes, int steps) const {
     const uint64_t count = axes.count();
     const auto units_of_step = [&](int finer) {  // the part of all elements that a step has, at most
       uint64_t elements = count;
@@ -112,7 +139,6 @@ class PredictedEncoding {
       if (axes.sizes[axis] > 1) launcher_.template run<differences_kernel<T, true>>(a.count * parts_of(count), a, axis);
     for (int finer = steps; finer-- > 0;) launcher_.template run<encode_step_kernel<T>>(units_of_step(finer), a, finer);
 
-    constexpr uint64_t list = 1 + Trial::most_boxes;
     const Plan codes = make_codes_plan(element_, count), exact = make_plan(element_, count);
     const EncodeArguments of_codes =
         arguments(layout, list, a.count, a.count * codes.groups, codes.element, codes_settings(settings_.fast));
@@ -126,9 +152,12 @@ class PredictedEncoding {
     launcher_.encode(of_exact);
   }
 
+  static constexpr uint64_t list = 1 + most_plain_boxes;  // of arrays in the scratch memory, where payloads begin
+
   const Launcher& launcher_;
   const Element& element_;
   GroupSettings settings_;
+  Predictor predictor_;
   const Tables* tables_;
   uint8_t* base_;
 };
@@ -154,6 +183,7 @@ void decode_predicted(const Launcher& launcher, const Element& element, const De
   for (int i = 0; i < steps; ++i) parts[i + 1] = parts[i] - parts[i] / 3;
   for (int finer = steps; finer-- > 0;) launcher.template run<decode_step_kernel<T>>(parts_of(parts[finer]), a, finer);
   launcher.decode(element, DecodeArguments{{&decoding->elements, {}, 1, plan.groups}, status, tables});
+  launcher.template run<columns_kernel<T, true>>(parts_of(task.count), a);
   launcher.template run<repeats_kernel<T, false>>(parts_of(task.count), a);
   launcher.template run<put_exact_kernel<T>>(parts_of(task.count), a);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #define ARRCOMP_ISA cuda
 #include "codecs/predicted/coarsest.h"
+#include "codecs/predicted/columns.h"
 #include "codecs/predicted/exact.h"
 #include "codecs/predicted/refine.h"
 #include "codecs/predicted/samples.h"
@@ -146,25 +147,25 @@ __global__ void choose_ways(const __grid_constant__ ChoiceArguments a) {
   main.is_active = false;
   a.memory.place(main, a.memory_at);
   a.state->count = 0;
-  if (a.main.settings.kind != BoundKind::lossless && !is_predictable(a.main.element, bound)) return;
+  if (a.main.settings.has_one_bound() && !is_predictable(a.main.element, bound)) return;
   const PredictionChoice choice(a.axes, a.state->samples, FloatTraits::of<T>(), bound);
-  a.state->count = choice.candidates(a.main.settings.predictor, a.state->ways);
+  a.state->count = choice.candidates(a.main.settings.possible_predictor(), a.state->ways);
   if (must_predict(a) && a.state->count == 1) main.predict(a.state->ways[0], bound, a.main.element);
 }
 
-// Copies boxes out of the array, a line at a time.
+// Copies boxes of a shape out of the array, a line at a time.
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
-    cut_boxes(const __grid_constant__ TrialArguments a, const void* source) {
-  const Axes& box = a.trial.box();
+    cut_boxes(const __grid_constant__ TrialArguments a, const void* source, int shape) {
+  const Axes& box = a.trial.box(shape);
   const uint64_t size = box.sizes[max_axes - 1], lines = box.outer(max_axes - 1);
   const uint64_t units = lines * static_cast<uint64_t>(a.trial.boxes());
   for (uint64_t unit = warp_of_grid(); unit < units; unit += warps_of_grid()) {
     const uint64_t number = unit / lines, line = unit % lines;
-    const uint64_t from = a.trial.line_of_box(static_cast<int>(number), line);
+    const uint64_t from = a.trial.line_of_box(shape, static_cast<int>(number), line);
     for (uint64_t i = 0; i < size; i += lanes_per_row) {
       const int n = size - i < lanes_per_row ? static_cast<int>(size - i) : lanes_per_row;
-      store_elements<T>(a.cut + number * a.cut_bytes, line * size + i, n, load_elements<T>(source, from + i, n));
+      store_elements<T>(a.cut_of(shape, number), line * size + i, n, load_elements<T>(source, from + i, n));
     }
   }
 }
@@ -180,21 +181,23 @@ __global__ void set_up_trials(const __grid_constant__ TrialArguments a, const __
     const auto way = static_cast<int>(i % max_candidates);
     PredictedArray& array = a.trials.arrays[i];
     array.is_active = false;
-    array.source = a.cut + box * a.cut_bytes;
     a.memory_of_box.place(array, a.memory + i * a.memory_of_box.bytes());
-    if (has_choice && way < state.count)
-      array.predict(on_axes(state.ways[way], a.trial.box()), bound, a.trials.element);
+    if (!has_choice || way >= state.count) continue;
+    const int shape = Trial::shape_of(state.ways[way]);
+    array.source = a.cut_of(shape, box);
+    array.predict(on_axes(state.ways[way], a.trial.box(shape)), bound, a.trials.element);
   }
-  for (uint64_t box = threadIdx.x; box < a.plain.count; box += blockDim.x) {
-    const uint64_t groups = a.plan_of_box.groups;
-    EncodeArray& array = a.plain.arrays[box];
-    array = {a.plan_of_box,
-             a.cut + box * a.cut_bytes,
-             a.coded + box * a.coded_bytes,
-             &c.state->box_lengths[box],
-             box * groups,
+  for (uint64_t i = threadIdx.x; i < a.plain.count; i += blockDim.x) {
+    const int shape = static_cast<int>(i) / a.trial.boxes(), box = static_cast<int>(i) % a.trial.boxes();
+    EncodeArray& array = a.plain.arrays[i];
+    array = {a.plans[shape],
+             a.cut_of(shape, static_cast<uint64_t>(box)),
+             a.coded + i * a.coded_bytes,
+             &c.state->box_lengths[shape][box],
+             i * a.groups,
              {c.array->range_keys[0], c.array->range_keys[1]}};
-    if (!has_choice) array.plan.groups = 0;
+    c.state->box_lengths[shape][box] = 0;
+    if (!has_choice || !Trial::tries(shape, state.ways, state.count)) array.plan.groups = 0;
   }
   clear_placing(a.plain);
 }
@@ -204,17 +207,19 @@ template <class T>
 __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_constant__ ChoiceArguments c) {
   const PredictionState& state = *c.state;
   if (threadIdx.x != 0 || state.count == 0 || (must_predict(c) && state.count == 1)) return;
-  uint64_t plain = 0, bytes[max_candidates] = {};
+  uint64_t plain[Trial::shapes] = {}, bytes[max_candidates] = {};
   for (int box = 0; box < a.trial.boxes(); ++box) {
-    if (!must_predict(c)) plain += state.box_lengths[box];
+    if (c.main.settings.may_be_by_columns())
+      for (int shape = 0; shape < Trial::shapes; ++shape) plain[shape] += state.box_lengths[shape][box];
     for (int way = 0; way < state.count; ++way) {
       const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
       const PredictedPlaces places(array.prediction, array.codes_bytes, array.exact_bytes);
       const bool is_kept = !array.is_ambiguous && places.length <= a.trial.capacity();
-      bytes[way] += a.trial.counted(array.prediction, is_kept ? places.length : 0);
+      const int shape = Trial::shape_of(state.ways[way]);
+      bytes[way] += a.trial.counted(shape, array.prediction, is_kept ? places.length : 0);
     }
   }
-  const int best = a.trial.best(bytes, state.count, plain);
+  const int best = a.trial.best(state.ways, bytes, state.count, plain);
   const double bound = absolute_bound(*c.array, c.main.settings);
   if (best >= 0) c.main.arrays[0].predict(state.ways[best], bound, c.main.element);
 }
@@ -260,8 +265,28 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   });
 }
 
+// Brings elements from rows to columns, where codes would stand, or back from there.
+template <class T, bool back>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    columns_kernel(const __grid_constant__ PredictionArguments a) {
+  const auto tiles = [](const PredictedArray& array) {
+    return array.prediction.is_by_columns() ? array.prediction.columns().tiles() : 0;
+  };
+  for_each_unit(a, tiles, [&](PredictedArray& array, uint64_t number) {
+    const Columns matrix = array.prediction.columns();
+    const ColumnOrder<T> order(matrix, warp_memory<ColumnTile<T>>());
+    if constexpr (back) {
+      order.to_rows(matrix.tile(number), array.codes, array.made);
+    } else {
+      order.to_columns(matrix.tile(number), array.source, array.codes);
+    }
+  });
+}
+
 // Lines of the coarsest grid.
-ARRCOMP_INLINE uint64_t coarse_lines(const PredictedArray& array) { return array.coarsest.outer(max_axes - 1); }
+ARRCOMP_INLINE uint64_t coarse_lines(const PredictedArray& array) {
+  return array.prediction.is_by_columns() ? 0 : array.coarsest.outer(max_axes - 1);
+}
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
@@ -348,7 +373,8 @@ __global__ void list_payloads(const __grid_constant__ PredictionArguments a, con
                               Plan plan) {
   for (uint64_t i = thread_of_grid(); i < a.count; i += threads_of_grid()) {
     PredictedArray& array = a.arrays[i];
-    const bool has_any = array.is_active && (!exact || (array.has_exact != 0 && array.is_ambiguous == 0));
+    const bool has_codes = array.is_active && !array.prediction.is_by_columns();
+    const bool has_any = has_codes && (!exact || (array.has_exact != 0 && array.is_ambiguous == 0));
     const bool is_code = !exact && array.is_active;
     e.arrays[i] = {is_code ? array.prediction.codes_plan(a.element) : plan,
                    exact ? array.made : array.codes,
@@ -357,6 +383,25 @@ __global__ void list_payloads(const __grid_constant__ PredictionArguments a, con
                    i * plan.groups,
                    {0, 0}};
     if (!has_any) e.arrays[i].plan.groups = 0;
+  }
+  clear_placing(e);
+}
+
+// The same of arrays by columns. The bound is that of `main`.
+template <class T>
+__global__ void list_columns(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
+                             uint64_t groups, const EncodeArray* main) {
+  for (uint64_t i = thread_of_grid(); i < a.count; i += threads_of_grid()) {
+    PredictedArray& array = a.arrays[i];
+    const bool is_listed = array.is_active && array.prediction.is_by_columns();
+    EncodeArray& listed = e.arrays[i];
+    listed = {is_listed ? array.prediction.codes_plan(a.element) : make_plan(a.element, 1),
+              array.codes,
+              array.coded_codes,
+              &array.codes_bytes,
+              i * groups,
+              {main->range_keys[0], main->range_keys[1]}};
+    if (!is_listed) listed.plan.groups = 0;
   }
   clear_placing(e);
 }
@@ -414,6 +459,10 @@ __global__ void open_predicted(const __grid_constant__ DecodeTask task, Element 
   array.predict(parts.prediction, parts.header.bound, element);
   memory.place(array, memory_at);
   array.made = static_cast<uint8_t*>(task.target);
+  if (parts.prediction.is_by_columns()) {
+    decoding->elements = {plan, parts.codes, parts.header.codes_bytes, nullptr, array.codes, 0};
+    return;
+  }
   decoding->codes = {
       parts.prediction.codes_plan(element), parts.codes, parts.header.codes_bytes, nullptr, array.codes, 0};
   if (parts.header.exact_bytes == 0) return;

@@ -17,8 +17,17 @@ inline bool is_predicted(const Codec& codec, const uint8_t* payload, uint64_t le
   return has_predictor(codec) && is_predicted(payload, length, count);
 }
 
+ARRCOMP_SHARED bool is_by_columns(const PredictedHeader& header) { return (header.differences & columns_flag) != 0; }
+
 ARRCOMP_SHARED bool has_multiples(const PredictedHeader& header) {
-  return (header.differences >> multiples_shift & 1) != 0;
+  return !is_by_columns(header) && (header.differences >> multiples_shift & 1) != 0;
+}
+
+// Whether the header is one of columns, as far as it says more of an array that is predicted.
+ARRCOMP_SHARED bool are_columns(const PredictedHeader& header) {
+  const int axes = header.differences & ~columns_flag;
+  const bool is_band = 0 < header.coarse_scale && header.coarse_scale <= max_band;
+  return 0 < axes && axes < max_axes && is_band && header.steps == 0 && header.exact_bytes == 0;
 }
 
 // Whether the header, its steps and multiples are ones of such elements.
@@ -27,8 +36,8 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
   const bool is_lossless = header.bound == 0;
   const auto is_scale = [](uint16_t scale) { return scale > 0 && scale <= full_scale; };
   if (!is_predictable(element) || header.mark != 0 || header.steps > max_steps) return false;
-  if (header.differences >> multiples_shift > 1 || !is_scale(header.coarse_scale) || !header.axes.have(count))
-    return false;
+  if (is_by_columns(header) ? !are_columns(header) : !is_scale(header.coarse_scale)) return false;
+  if (!header.axes.have(count)) return false;
   if (has_multiples(header) && !(is_lossless && are_multiples(element, multiples))) return false;
   if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
   Axes grid = header.axes;
@@ -56,8 +65,11 @@ struct PredictedParts {
     if (header.steps > max_steps || codes_offset(header.steps, has_multiples(header)) > length)
       return "steps: more than the payload has room for";
     prediction.axes = header.axes;
-    prediction.differences = header.differences & ((1 << repeats_shift) - 1);
-    prediction.repeats = header.differences >> repeats_shift & (max_axes - 1);
+    const bool has_columns = is_by_columns(header);
+    prediction.column_axes = has_columns ? header.differences & (columns_flag - 1) : 0;
+    prediction.band = has_columns ? header.coarse_scale : 0;
+    prediction.differences = has_columns ? 0 : header.differences & ((1 << repeats_shift) - 1);
+    prediction.repeats = has_columns ? 0 : header.differences >> repeats_shift & (max_axes - 1);
     prediction.has_wide_groups = false;
     prediction.coarse_scale = header.coarse_scale;
     prediction.steps = header.steps;
@@ -82,12 +94,20 @@ struct PredictedParts {
     return nullptr;
   }
 
-  // The same, and whether exact elements are kept without loss.
+  // The same, and whether exact elements are kept without loss, and columns within the bound.
   ARRCOMP_SHARED const char* read(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count) {
     if (const char* fault = read_head(element, payload, length, count)) return fault;
-    PayloadHeader exact_header{};
-    if (header.exact_bytes >= sizeof exact_header) memcpy(&exact_header, exact, sizeof exact_header);
-    return exact_header.bound == 0 ? nullptr : "bound of the exact elements: not 0";
+    if (prediction.is_by_columns())
+      return bound_of(codes, header.codes_bytes) == header.bound ? nullptr : "bound of the columns: not the array's";
+    return bound_of(exact, header.exact_bytes) == 0 ? nullptr : "bound of the exact elements: not 0";
+  }
+
+ private:
+  // That of a payload; of none 0.
+  ARRCOMP_SHARED static double bound_of(const uint8_t* payload, uint64_t length) {
+    PayloadHeader header{};
+    if (length >= sizeof header) memcpy(&header, payload, sizeof header);
+    return header.bound;
   }
 };
 
@@ -105,13 +125,15 @@ struct PredictedPlaces {
 ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bound, uint64_t codes_bytes,
                                          uint64_t exact_bytes, uint8_t* payload) {
   const PredictedPlaces places(prediction, codes_bytes, exact_bytes);
-  const int modes = prediction.differences | prediction.repeats << repeats_shift |
-                    (prediction.multiples.is_given() ? 1 : 0) << multiples_shift;
+  const bool has_columns = prediction.is_by_columns();
+  const int modes = has_columns ? columns_flag | prediction.column_axes
+                                : prediction.differences | prediction.repeats << repeats_shift |
+                                      (prediction.multiples.is_given() ? 1 : 0) << multiples_shift;
   const PredictedHeader header{bound,
                                0,
                                static_cast<uint8_t>(prediction.steps),
                                static_cast<uint8_t>(modes),
-                               prediction.coarse_scale,
+                               has_columns ? prediction.band : prediction.coarse_scale,
                                prediction.axes,
                                codes_bytes,
                                exact_bytes};

@@ -11,8 +11,9 @@
 namespace arrcomp {
 
 constexpr int max_steps = 64;      // of refinement
-constexpr int max_candidates = 3;  // for how an array is predicted
+constexpr int max_candidates = 5;  // for how an array is predicted
 constexpr int full_scale = 4096;
+constexpr int max_band = 1 << 14;  // rows
 constexpr int absent_element = 1;  // bits of an element that is not kept exactly: the least number above 0
 constexpr int ended_element = 2;   // where elements are repeated: bits of one that is absent, but not in its key slice
 
@@ -50,9 +51,58 @@ struct Refinement {
   ARRCOMP_SHARED uint64_t codes() const { return outer * fine() * inner; }
 };
 
+// A matrix in bands of rows, one after the other; in each band elements stand column by column.
+struct Columns {
+  uint64_t rows, columns, band;  // `band`: rows of each but the last, no more than there are
+
+  // Some columns of a band, or some rows of one column: a rectangle of the matrix.
+  struct Block {
+    uint64_t row, rows, column, columns;
+
+    ARRCOMP_SHARED uint64_t count() const { return rows * columns; }
+  };
+
+  // Of the band that a row is in.
+  ARRCOMP_SHARED uint64_t first_row(uint64_t row) const { return row - row % band; }
+  ARRCOMP_SHARED uint64_t rows_of_band(uint64_t row) const {
+    const uint64_t left = rows - first_row(row);
+    return left < band ? left : band;
+  }
+
+  // Where an element stands.
+  ARRCOMP_SHARED uint64_t place(uint64_t row, uint64_t column) const {
+    const uint64_t first = first_row(row);
+    return first * columns + column * rows_of_band(row) + (row - first);
+  }
+
+  // Tiles of 32 rows and columns, or of fewer at the ends of bands and of rows.
+  ARRCOMP_SHARED uint64_t tiles() const {
+    const uint64_t lines = rows / band * ceil_div(band, lanes_per_row) + ceil_div(rows % band, lanes_per_row);
+    return lines * ceil_div(columns, lanes_per_row);
+  }
+  ARRCOMP_SHARED Block tile(uint64_t number) const {
+    const uint64_t across = ceil_div(columns, lanes_per_row), down = ceil_div(band, lanes_per_row);
+    const uint64_t line = number / across, at = line % down * lanes_per_row, column = number % across * lanes_per_row;
+    const uint64_t row = line / down * band + at;
+    return {row, part(rows_of_band(row) - at), column, part(columns - column)};
+  }
+  ARRCOMP_SHARED static uint64_t part(uint64_t left) { return left < lanes_per_row ? left : uint64_t{lanes_per_row}; }
+
+  // The largest block whose elements stand at [begin, end), from the first of these on.
+  ARRCOMP_SHARED Block block(uint64_t begin, uint64_t end) const {
+    const uint64_t first = begin / (band * columns) * band, height = rows_of_band(first);
+    const uint64_t at = begin - first * columns, row = at % height, column = at / height;
+    const uint64_t all = (columns - column) * height - row, left = end - begin < all ? end - begin : all;
+    if (row == 0 && left >= height) return {first, height, column, left / height};
+    return {first + row, left < height - row ? left : height - row, column, 1};
+  }
+};
+
 // What the writer chose. Steps are in the order of decoding, the coarsest first.
 struct Prediction {
   Axes axes;
+  uint8_t column_axes;    // so many axes, the last ones, are columns of a matrix that is not predicted; 0: it is
+  uint16_t band;          // of columns: rows
   uint8_t differences;    // bit a: the coarsest grid is coded by its differences along axis a
   uint16_t coarse_scale;  // of its bound, in 4096ths
   uint8_t repeats;        // 1 + the axis along which elements that are kept exactly are not repeated; 0: none
@@ -91,6 +141,14 @@ struct Prediction {
   ARRCOMP_SHARED uint64_t slices_of_repeats() const { return axes.sizes[repeats - 1]; }
   ARRCOMP_SHARED uint64_t slice_of_repeats() const { return axes.inner(repeats - 1); }
 
+  ARRCOMP_SHARED bool is_by_columns() const { return column_axes > 0; }
+  ARRCOMP_SHARED Columns columns() const {
+    const int before = max_axes - 1 - column_axes;
+    const uint64_t rows = axes.outer(before + 1);
+    return {rows, axes.inner(before), band < rows ? band : rows};
+  }
+
+  // Of columns: the plan of their elements.
   ARRCOMP_SHARED Plan codes_plan(const Element& element) const;
   ARRCOMP_SHARED uint64_t codes_offset() const;
 };
@@ -105,15 +163,16 @@ ARRCOMP_SHARED constexpr uint64_t difference_units(uint64_t outer, uint64_t inne
 constexpr uint64_t key_distance = 16;
 ARRCOMP_SHARED constexpr uint64_t slices_behind_key(uint64_t slice) { return slice % key_distance; }
 
-// Where `differences` ends and `repeats` begins in a byte of the header, and where it says whether there are multiples.
-constexpr int repeats_shift = 4, multiples_shift = 6;
+// Where `differences` ends and `repeats` begins in a byte of the header, and where it says whether there are multiples;
+// or that elements stand by columns, of which it then says how many axes they have.
+constexpr int repeats_shift = 4, multiples_shift = 6, columns_flag = 1 << 7;
 
 // A payload of a predicted array begins with this; PayloadHeader's number of chunks would be 0.
 struct PredictedHeader {
   double bound;
   uint32_t mark;               // 0
-  uint8_t steps, differences;  // and repeats, and multiples
-  uint16_t coarse_scale;
+  uint8_t steps, differences;  // and repeats, and multiples; or axes of columns
+  uint16_t coarse_scale;       // or rows of a band
   Axes axes;
   uint64_t codes_bytes;  // of the payload of the codes
   uint64_t exact_bytes;  // of the payload of the elements that are kept exactly; 0 where there are none
@@ -141,6 +200,7 @@ ARRCOMP_SHARED constexpr Plan make_codes_plan(const Element& element, uint64_t c
 }
 
 ARRCOMP_SHARED Plan Prediction::codes_plan(const Element& element) const {
+  if (is_by_columns()) return make_plan(element, axes.count());
   return make_codes_plan(element, axes.count(), has_wide_groups);
 }
 

@@ -40,6 +40,20 @@ struct PredictionSamples {
   }
 };
 
+constexpr uint64_t least_rows = 16;  // of a matrix whose elements are worth to stand by columns
+
+// Rows of a band of columns: as many as a chunk has elements, or a group where columns are few. Where the matrices of a stack
+// are about as long, bands are these.
+ARRCOMP_SHARED uint16_t band_of(const Axes& axes, int column_axes) {
+  constexpr uint64_t long_matrix = chunk_size / 4, many_columns = 16;
+  const int axis = max_axes - 1 - column_axes;  // the last one of the rows
+  const uint64_t rows = axes.outer(axis + 1), size = axes.sizes[axis];
+  const bool has_many = axes.inner(axis) >= many_columns;
+  const uint64_t most = has_many ? chunk_size : max_band;
+  const bool are_matrices = has_many && long_matrix <= size && size <= most;
+  return static_cast<uint16_t>(are_matrices ? size : rows < most ? rows : most);
+}
+
 // Whether the array has all axes of a set.
 ARRCOMP_SHARED bool has_axes(const Axes& axes, int set) {
   for (int a = 0; a < max_axes; ++a)
@@ -81,8 +95,17 @@ class PredictionChoice {
   // Writes the ways to predict that are worth a trial; returns how many. The order is that of preference among equals.
   ARRCOMP_SHARED int candidates(Predictor predictor, Prediction (&chosen)[max_candidates]) const {
     int count = 0;
+    if (predictor == Predictor::columns) return add_columns(chosen, 0);
     if (predictor != Predictor::interpolation) set_lorenzo(chosen[count++]);
     if (predictor == Predictor::lorenzo) return count;
+    count = add_interpolation(predictor, chosen, count);
+    return predictor == Predictor::automatic ? add_columns(chosen, count) : count;
+  }
+
+ private:
+  // These write ways from number `count` on; they return how many there are then.
+
+  ARRCOMP_SHARED int add_interpolation(Predictor predictor, Prediction (&chosen)[max_candidates], int count) const {
     const double bits_a_value = set_interpolation(chosen[count]);
     chosen[count++].has_wide_groups = are_wide(bits_a_value);
     if (bound_ == 0) {
@@ -98,7 +121,20 @@ class PredictionChoice {
     return count;
   }
 
- private:
+  // The last axis, or the last two, as columns.
+  ARRCOMP_SHARED int add_columns(Prediction (&chosen)[max_candidates], int count) const {
+    for (int axes = 1; axes <= 2; ++axes) {
+      const int axis = max_axes - 1 - axes;
+      if (axes_.sizes[axis + 1] == 1 || axes_.outer(axis + 1) < least_rows) continue;
+      Prediction& columns = chosen[count++];
+      columns = {};
+      columns.axes = axes_;
+      columns.column_axes = static_cast<uint8_t>(axes);
+      columns.band = band_of(axes_, axes);
+    }
+    return count;
+  }
+
   static constexpr double scaled_below = 2;  // bits a value: smaller bounds for coarse grids are worth a trial
   static constexpr double wide_below = 1;    // bits a value: the coder's states weigh much
   static constexpr uint64_t wide_from = 1 << 16;
@@ -142,6 +178,8 @@ class PredictionChoice {
 
   ARRCOMP_SHARED void set_lorenzo(Prediction& chosen) const {
     chosen.axes = axes_;
+    chosen.column_axes = 0;
+    chosen.band = 0;
     chosen.differences = static_cast<uint8_t>(least_of_differences());
     chosen.coarse_scale = base_scale();
     chosen.multiples = samples_.multiples;

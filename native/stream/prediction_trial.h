@@ -2,7 +2,7 @@
 // host and device.
 #pragma once
 #include "stream/codec.h"
-#include "stream/prediction.h"
+#include "stream/prediction_choice.h"
 
 namespace arrcomp {
 
@@ -10,8 +10,8 @@ constexpr uint64_t least_predicted = 512;  // elements: fewer are hardly worth a
 
 // Whether arrays of such elements and axes are predicted, as far as that is known without the bound.
 inline bool may_be_predicted(const Element& element, const GroupSettings& settings, const Axes& axes, uint64_t count) {
-  return settings.predicts() && settings.kind != BoundKind::pointwise && is_predictable(element) &&
-         count >= least_predicted && axes.have(count);
+  const bool has_way = settings.kind != BoundKind::pointwise || settings.may_be_by_columns();
+  return settings.predicts() && has_way && is_predictable(element) && count >= least_predicted && axes.have(count);
 }
 
 // What codes are coded with.
@@ -37,6 +37,10 @@ ARRCOMP_SHARED Prediction on_axes(const Prediction& prediction, const Axes& axes
   Prediction smaller = prediction;
   smaller.axes = axes;
   smaller.steps = 0;
+  if (prediction.is_by_columns()) {  // of a matrix (Trial)
+    smaller.column_axes = 1;
+    smaller.band = band_of(axes, 1);
+  }
   Axes grid = axes;
   Step steps[max_steps];
   for (int k = prediction.steps; k-- > 0;) {
@@ -59,67 +63,114 @@ class Trial {
     const uint64_t elements = axes.count();
     is_whole_ = elements <= (is_plane(axes) ? small_plane : small_array);
     boxes_ = is_whole_ ? 1 : most_boxes;
-    box_ = is_whole_ ? axes : axes_of_box(axes, most_elements(elements));
-    capacity_ = capacity_of_groups(element, box_.count()) + codes_offset(max_steps, true);
-    for (const bool wide : {false, true}) spared_states_[wide] = spared_states(element, elements, wide);
+    box_[0] = is_whole_ ? axes : axes_of_box(axes, most_elements(elements));
+    for (int columns = 1; columns < shapes; ++columns)
+      box_[columns] = is_whole_ ? matrix_of(axes, columns) : tall_box(matrix_of(axes, columns));
+    for (const Axes& box : box_) most_elements_ = box.count() > most_elements_ ? box.count() : most_elements_;
+    capacity_ = capacity_of_groups(element, most_elements_) + codes_offset(max_steps, true);
+    for (const bool wide : {false, true})
+      spared_states_[0][wide] = spared_states(box_[0], make_codes_plan(element, box_[0].count(), wide),
+                                              make_codes_plan(element, elements, wide));
+    for (int columns = 1; columns < shapes; ++columns)
+      spared_states_[columns][0] =
+          spared_states(box_[columns], make_plan(element, box_[columns].count()), make_plan(element, elements));
   }
 
-  // Of a box of an array of so many elements, where not all of it is tried.
-  static uint64_t most_elements(uint64_t elements) {
-    const uint64_t part = elements / tried_part / most_boxes;
-    return part < least_box ? least_box : part > largest_box ? largest_box : part;
+  // The axes that boxes are cut along: those of the array, or of a matrix whose columns are its last axis, or last two.
+  static constexpr int shapes = 3;
+  ARRCOMP_SHARED static int shape_of(const Prediction& way) { return way.column_axes; }
+
+  // Whether boxes of a shape are tried. Those of the array always are: it may be best as it is.
+  ARRCOMP_SHARED static bool tries(int shape, const Prediction* ways, int count) {
+    bool is_tried = shape == 0;
+    for (int way = 0; way < count; ++way) is_tried = is_tried || shape_of(ways[way]) == shape;
+    return is_tried;
   }
+
+  // Elements of boxes, where not all of an array is tried.
+  static constexpr uint64_t largest_box = 1 << 16;
 
   ARRCOMP_SHARED int boxes() const { return boxes_; }
-  ARRCOMP_SHARED const Axes& box() const { return box_; }
+  ARRCOMP_SHARED const Axes& box(int shape = 0) const { return box_[shape]; }
+  // Of a box of any shape.
+  ARRCOMP_SHARED uint64_t most_elements() const { return most_elements_; }
 
   // Of a payload of a box; longer ones are worth nothing.
   ARRCOMP_SHARED uint64_t capacity() const { return capacity_; }
 
   // Where a line of a box stands in the array, by its number among the box's lines.
-  ARRCOMP_SHARED uint64_t line_of_box(int box, uint64_t line) const {
-    uint64_t index = 0, lines = box_.outer(max_axes - 1);
+  ARRCOMP_SHARED uint64_t line_of_box(int shape, int box, uint64_t line) const {
+    const Axes &part = box_[shape], whole = shape == 0 ? axes_ : matrix_of(axes_, shape);
+    uint64_t index = 0, lines = part.outer(max_axes - 1);
     for (int a = 0; a < max_axes; ++a) {  // each axis takes the boxes' places in another order
       const auto place = static_cast<uint64_t>((box * (2 * a + 1) + a) % boxes_);
-      const uint64_t first = (axes_.sizes[a] - box_.sizes[a]) * (2 * place + 1) / (2 * static_cast<uint64_t>(boxes_));
+      const uint64_t first = (whole.sizes[a] - part.sizes[a]) * (2 * place + 1) / (2 * static_cast<uint64_t>(boxes_));
       const bool is_last = a == max_axes - 1;
-      if (!is_last) lines /= box_.sizes[a];
-      index = index * axes_.sizes[a] + first + (is_last ? 0 : line / lines % box_.sizes[a]);
+      if (!is_last) lines /= part.sizes[a];
+      index = index * whole.sizes[a] + first + (is_last ? 0 : line / lines % part.sizes[a]);
     }
     return index;
   }
 
   // What a payload of a box, or none where `length` is 0, stands for: without what an array has but once, or less of.
-  ARRCOMP_SHARED uint64_t counted(const Prediction& way, uint64_t length) const {
+  ARRCOMP_SHARED uint64_t counted(int shape, const Prediction& way, uint64_t length) const {
     if (length == 0) return capacity_;
     if (is_whole_) return length;
     const bool has_states = length >= way.codes_offset() + states_bytes;
-    const uint64_t spared = has_states ? spared_states_[way.has_wide_groups] : 0;
+    const uint64_t spared = has_states ? spared_states_[shape][way.has_wide_groups] : 0;
     // A box has more of the coarse grids than the array, where smaller bounds cost bytes.
     const uint64_t coarse = way.has_scales() ? length / 128 : 0;
     const uint64_t less = way.codes_offset() + spared + coarse;
     return length - (less < length ? less : length);
   }
 
-  // The best of `count` ways by what they take of all boxes, or -1 where prediction gains too little.
-  ARRCOMP_SHARED int best(const uint64_t* bytes, int count, uint64_t plain) const {
+  // The best of `count` ways by what they take of all boxes, or -1 where prediction gains too little. `plain`: what boxes of
+  // each shape take without prediction, or 0 for all; by it, boxes of all shapes count for as much.
+  ARRCOMP_SHARED int best(const Prediction* ways, const uint64_t* bytes, int count,
+                          const uint64_t (&plain)[shapes]) const {
+    const uint64_t unit = plain[0] > 0 ? plain[0] : 1 << 24;
+    const auto counted = [&](int way) {
+      const uint64_t of_shape = plain[shape_of(ways[way])];
+      return of_shape == 0 ? bytes[way] : bytes[way] * unit / of_shape;
+    };
     int best = 0;
     for (int way = 1; way < count; ++way)
-      if (bytes[way] < bytes[best]) best = way;
-    return must_predict_ || bytes[best] + plain / 64 + least_gain * static_cast<uint64_t>(boxes_) < plain ? best : -1;
+      if (counted(way) < counted(best)) best = way;
+    const uint64_t least = plain[0] / 64 + least_gain * static_cast<uint64_t>(boxes_);
+    return must_predict_ || counted(best) + least < plain[0] ? best : -1;
   }
 
  private:
-  static constexpr uint64_t least_gain = 32;                             // bytes of a box
-  static constexpr uint64_t least_box = 1 << 14, largest_box = 1 << 16;  // elements
-  static constexpr uint64_t tried_part = 32;                             // of all elements, in all boxes
+  static constexpr uint64_t least_gain = 32;      // bytes of a box
+  static constexpr uint64_t least_box = 1 << 14;  // elements
+  static constexpr uint64_t tried_part = 32;      // of all elements, in all boxes
+
+  // Of a box of an array of so many elements.
+  static uint64_t most_elements(uint64_t elements) {
+    const uint64_t part = elements / tried_part / most_boxes;
+    return part < least_box ? least_box : part > largest_box ? largest_box : part;
+  }
+
+  ARRCOMP_SHARED static Axes matrix_of(const Axes& axes, int columns) {
+    const int before = max_axes - 1 - columns;
+    return {{1, 1, axes.outer(before + 1), axes.inner(before)}};
+  }
+
+  // Some columns, side by side as what stands in a row is often alike, and rows, as many as a band has if there is room.
+  static Axes tall_box(Axes matrix) {
+    constexpr uint64_t most_columns = 64;
+    uint64_t &rows = matrix.sizes[max_axes - 2], &columns = matrix.sizes[max_axes - 1];
+    if (columns > most_columns) columns = most_columns;
+    const uint64_t band = band_of(matrix, 1), most = largest_box / columns;
+    rows = band < most ? band : most;
+    return matrix;
+  }
 
   static bool is_plane(const Axes& axes) { return axes.sizes[max_axes - 2] > 1 && axes.sizes[0] * axes.sizes[1] == 1; }
 
   // More chunks of the whole array share the coder's states than a box has.
-  uint64_t spared_states(const Element& element, uint64_t elements, bool wide) const {
-    const Plan box = make_codes_plan(element, box_.count(), wide), whole = make_codes_plan(element, elements, wide);
-    return states_bytes * box.groups - states_bytes * ceil_div(box_.count(), chunk_size) / whole.chunks_per_group;
+  static uint64_t spared_states(const Axes& box, const Plan& of_box, const Plan& whole) {
+    return states_bytes * of_box.groups - states_bytes * ceil_div(box.count(), chunk_size) / whole.chunks_per_group;
   }
 
   // The axes of a box of about so many elements.
@@ -135,8 +186,9 @@ class Trial {
 
   bool must_predict_, is_whole_;
   int boxes_;
-  Axes axes_, box_;
-  uint64_t capacity_, spared_states_[2];  // without and with wide groups
+  Axes axes_, box_[shapes];
+  uint64_t most_elements_ = 0, capacity_;
+  uint64_t spared_states_[shapes][2] = {};  // without and with wide groups
 };
 
 }  // namespace arrcomp

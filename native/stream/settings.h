@@ -9,7 +9,7 @@
 
 namespace arrcomp {
 
-enum class Predictor : int { none = 0, automatic = 1, interpolation = 2, lorenzo = 3, reference = 4 };
+enum class Predictor : int { none = 0, automatic = 1, interpolation = 2, lorenzo = 3, columns = 4, reference = 5 };
 
 enum class BoundKind : int { lossless = 0, absolute = 1, relative = 2, pointwise = 3 };
 
@@ -78,6 +78,19 @@ struct GroupSettings {
   // Whether elements are predicted from others of their array.
   ARRCOMP_SHARED bool predicts() const { return predictor != Predictor::none && predictor != Predictor::reference; }
 
+  // Whether elements may stand by columns.
+  ARRCOMP_SHARED bool may_be_by_columns() const {
+    return predictor == Predictor::automatic || predictor == Predictor::columns;
+  }
+
+  // Whether there is one bound for all elements.
+  ARRCOMP_SHARED bool has_one_bound() const { return kind == BoundKind::absolute || kind == BoundKind::relative; }
+
+  // The predictor, or what it may be: where each element has a bound of its own, none is predicted.
+  ARRCOMP_SHARED Predictor possible_predictor() const {
+    return kind == BoundKind::pointwise && predictor == Predictor::automatic ? Predictor::columns : predictor;
+  }
+
   // Whether a predictor was named: it is taken though no prediction may be shorter.
   ARRCOMP_SHARED bool must_predict() const { return predictor > Predictor::automatic; }
 
@@ -93,7 +106,7 @@ struct LosslessSettings {
   Predictor predictor;
 
   static constexpr auto parameters() {
-    return std::tuple{flag("fast", &LosslessSettings::fast), integer("predictor", &LosslessSettings::predictor, 0, 4)};
+    return std::tuple{flag("fast", &LosslessSettings::fast), integer("predictor", &LosslessSettings::predictor, 0, 5)};
   }
 
   bool takes(const Element&) const { return true; }
@@ -115,7 +128,7 @@ struct ErrorBoundedSettings {
                       flag("fast", &S::fast),
                       flag("has_fill", &S::has_fill),
                       real("fill", &S::fill, -max_real, max_real),
-                      integer("predictor", &S::predictor, 0, 4)};
+                      integer("predictor", &S::predictor, 0, 5)};
   }
   bool is_consistent() const { return bound > 0; }
 

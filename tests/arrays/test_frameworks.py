@@ -58,6 +58,7 @@ PREDICTED: tuple[arrcomp.Codec, ...] = (
     arrcomp.ErrorBounded(abs=1e-3, predictor="interpolation"),
     arrcomp.ErrorBounded(rel=1e-3, predictor="auto", speed="fast"),
     arrcomp.Lossless(predictor="lorenzo"),
+    arrcomp.ErrorBounded(pointwise=1e-3, predictor="columns"),
 )
 WAYS = [pytest.param(place, way, id=f"{place.name}-{place.device}-{way}") for place in PLACES for way in place.ways]
 

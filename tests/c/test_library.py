@@ -31,6 +31,7 @@ CODECS = instances.and_unlisted(
         ErrorBounded(abs=1e-300, fill_value=-9999),
         ErrorBounded(abs=123456789012345678, speed="fast"),
         ErrorBounded(rel=1e-3, predictor="interpolation"),
+        ErrorBounded(pointwise=1e-3, predictor="columns"),
         ErrorBounded(abs=2.0**-30, predictor="lorenzo", fill_value=1e20),
         QSGD(3, norm="l2", rounding="stochastic", coding="entropy", bucket_size=100),
         QSGD(2, norm="linf", skip_incomplete=True),

@@ -78,6 +78,7 @@ def test_the_default_loses_nothing() -> None:
         (["--abs", "0.5", "--threads", "2", "--no-check"], arrcomp.ErrorBounded(abs=0.5)),
         (["--abs", "0.1", "--predictor", "auto"], arrcomp.ErrorBounded(abs=0.1, predictor="auto")),
         (["--rel", "0.1", "--set", "predictor=lorenzo"], arrcomp.ErrorBounded(rel=0.1, predictor="lorenzo")),
+        (["--abs", "0.1", "--predictor", "columns"], arrcomp.ErrorBounded(abs=0.1, predictor="columns")),
     ],
     ids=str,
 )

@@ -32,6 +32,7 @@ CODECS: list[Codec] = [codec for kind in arrcomp.available_codecs().values() for
 CODECS += [
     ErrorBounded(abs=1e-3, fill_value=1e20, predictor="auto"),
     Lossless(predictor="lorenzo"),
+    Lossless(predictor="columns"),
     arrcomp.SmaQ(statistics="given", mean=0.0, std=1.0),
     arrcomp.QSGD(rounding="stochastic", coding="entropy"),
     arrcomp.BaseDelta(delta_bits=(4, 8)),

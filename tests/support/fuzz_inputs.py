@@ -45,6 +45,7 @@ VARIANTS: dict[str, tuple[Codec, ...]] = {
         Lossless(predictor="interpolation"),
         Lossless(predictor="lorenzo"),
         Lossless(predictor="reference"),
+        Lossless(predictor="columns"),
     ),
     "error-bounded": (
         ErrorBounded(abs=1e-3),
@@ -53,6 +54,7 @@ VARIANTS: dict[str, tuple[Codec, ...]] = {
         ErrorBounded(abs=1e-3, predictor="interpolation"),
         ErrorBounded(abs=1e-3, predictor="lorenzo"),
         ErrorBounded(abs=1e-3, predictor="reference"),
+        ErrorBounded(abs=1e-3, predictor="columns"),
     ),
     "qsgd": (
         QSGD(bucket_size=64),

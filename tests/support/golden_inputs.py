@@ -101,6 +101,13 @@ def _field(*shape: int) -> NDArray[np.int64]:
     return field
 
 
+def _table(rows: int, *columns: int) -> NDArray[np.int64]:
+    """Noise of another mean and another range in each column, a power of two below 2^17."""
+    number = np.arange(np.prod(columns)).reshape(columns)
+    values: NDArray[np.int64] = bell_integers(rows * number.size, 31).reshape(rows, *columns)
+    return (values + (number << 17)) >> (number * 5 % 12)
+
+
 def _field_with_gaps(fill: float, *shape: int) -> NDArray[np.float32]:
     """A field of which the first places of some lines, whole lines, blocks and single elements are a fill value."""
     values = _field(*shape).astype(np.float32) * np.float32(2.0**-18)
@@ -277,6 +284,20 @@ GOLDEN: dict[str, Golden] = {
     ),
     "lossless_uint64_volume": Golden(
         lambda: (_field(9, 14, 19) << 33).astype(np.uint64), arrcomp.Lossless(predictor="interpolation")
+    ),
+    "lossless_float32_columns": Golden(
+        lambda: _table(700, 7).astype(np.float32), arrcomp.Lossless(predictor="columns")
+    ),
+    "lossless_uint8_columns": Golden(
+        lambda: (_table(900, 3) >> 12 & 127).astype(np.uint8), arrcomp.Lossless(predictor="columns")
+    ),
+    "error_bounded_float16_columns": Golden(
+        lambda: (_table(4100, 16).astype(np.float32) * np.float32(2.0**-14)).astype(np.float16),
+        arrcomp.ErrorBounded(abs=0.25, predictor="columns", speed="fast"),
+    ),
+    "error_bounded_float64_stack_of_columns": Golden(
+        lambda: _table(2060, 4, 4).reshape(2, 1030, 4, 4).astype(np.float64),
+        arrcomp.ErrorBounded(rel=1e-3, predictor="columns"),
     ),
     "lossless_float32_predicted_specials": Golden(_field_with_specials, arrcomp.Lossless(predictor="interpolation")),
     "lossless_float32_nan": Golden(lambda: _missing(np.nan, 2, 300), arrcomp.Lossless()),

@@ -11,7 +11,7 @@ import reference_reader
 from arrcomp import Codec
 from checks import Array, numpy_dtype
 
-PREDICTORS: tuple[Any, ...] = ("auto", "interpolation", "lorenzo")
+PREDICTORS: tuple[Any, ...] = ("auto", "interpolation", "lorenzo", "columns")
 ALWAYS: tuple[Any, ...] = ("interpolation", "lorenzo")  # those that predict whatever it takes
 SHAPES: list[tuple[int, ...]] = [
     *((511,), (512,), (513,), (600,), (4097,), (9000,)),
@@ -21,6 +21,18 @@ SHAPES: list[tuple[int, ...]] = [
     *((2, 3, 5, 4, 7), (3, 1, 2, 1, 150), (2, 1, 3, 10, 13)),
     (2,) * 9,
 ]
+
+
+def table(name: str, rows: int, *columns: int, seed: int = 0) -> Array:
+    """A table of noise: each column has another mean and another range."""
+    rng = np.random.default_rng(seed)
+    number = np.arange(np.prod(columns)).reshape(columns)
+    scales = 2.0 ** (number * 5 % 12) / 2**8
+    values = (rng.normal(0, 1, (rows, *columns)) + 3 * np.cos(number)) * scales
+    kind = numpy_dtype(name)
+    if kind.kind in "iu":
+        values = np.clip(100 + 5 * values, np.iinfo(kind).min, min(np.iinfo(kind).max, 2**31))
+    return np.asarray(values.astype(kind))
 
 
 def field(name: str, *shape: int, noise: float = 0.0) -> Array:

@@ -31,6 +31,7 @@ from arrcomp import (
 )
 from checks import Array
 from instances import and_unlisted
+from predicted_fields import table
 
 FIXED_NBYTES = 24  # of a stream's header, before its shape
 SHAPE_OFFSET = FIXED_NBYTES
@@ -204,6 +205,9 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "predicted, lossless differences": lambda: checks.stream_of(
         _field_with_gaps(checks.numpy_dtype("bfloat16"), 20, 30), Lossless(predictor="lorenzo")
     ),
+    "by columns": lambda: checks.stream_of(table("f4", 70, 9), ErrorBounded(abs=1e-2, predictor="columns")),
+    "by columns, lossless": lambda: checks.stream_of(table("u2", 40, 5, 3), Lossless(predictor="columns")),
+    "by columns, float64": lambda: checks.stream_of(table("f8", 70, 8), ErrorBounded(rel=1e-3, predictor="columns")),
     "pointwise": lambda: checks.stream_of(weights(700), ErrorBounded(pointwise=1e-2)),
     "exponents": lambda: checks.stream_of(weights(500).astype(checks.numpy_dtype("bfloat16")), Lossless()),
     "multiples": lambda: checks.stream_of(_decimals("f4", 19, 37, one_in=50), Lossless()),

@@ -89,7 +89,7 @@ class Parameters:
 def check_groups(config: Parameters, codec: str) -> None:
     """Section 1.2, codecs 1 and 2."""
     config.choice("speed", ("default", "fast"), "default")
-    config.choice("predictor", (None, "auto", "interpolation", "lorenzo", "reference"), None)
+    config.choice("predictor", (None, "auto", "interpolation", "lorenzo", "columns", "reference"), None)
     if codec == "error-bounded":
         bounds = {key: config.get(key) for key in ("abs", "rel", "pointwise")}
         given = [bound for bound in bounds.values() if bound is not None]

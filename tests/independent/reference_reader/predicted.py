@@ -25,6 +25,8 @@ LARGEST_CODE = 2**50  # that the page gives a meaning to, where W = 64
 LARGEST_INTEGER = {32: 2.0**30, 64: 2.0**50}  # by the bits of the arithmetic type
 MOST_EXPONENT = {32: 60, 64: 500}  # of a multiplier, divisor or offset
 MOST_CORRECTION_BITS = 8
+BY_COLUMNS = 1 << 7  # of the byte of differences
+MOST_ROWS = 1 << 14  # of a band of columns
 
 INT32, INT64 = DTYPES[6], DTYPES[8]
 
@@ -51,7 +53,10 @@ class Multiples(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What the payload of a predicted array says in front of its codes; steps are in the order of decoding."""
+    """What the payload of a predicted array says in front of its codes; steps are in the order of decoding.
+
+    An array by columns has so many axes of columns, and bands of so many rows.
+    """
 
     bound: float
     differences: int
@@ -60,6 +65,8 @@ class Prediction(NamedTuple):
     sizes: tuple[int, ...]
     steps: tuple[Step, ...]
     multiples: Multiples | None
+    column_axes: int = 0
+    band: int = 0
 
     def grids(self) -> list[tuple[int, ...]]:
         """The sizes of all grids, the coarsest first and the array last."""
@@ -73,7 +80,10 @@ class Prediction(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A payload taken apart: its prediction, and the chunks, with their elements' bits, of codes and exact elements."""
+    """A payload taken apart: its prediction, and the chunks, with their elements' bits, of codes and exact elements.
+
+    The codes of an array by columns are its elements.
+    """
 
     prediction: Prediction
     codes: list[tuple[Chunk, U64]]
@@ -91,6 +101,10 @@ def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
     source = Source(payload)
     prediction, codes_size, exact_size = read_prediction(source, dtype, n)
     codes_payload = source.take(codes_size)
+    if prediction.column_axes:
+        need(source.left == exact_size == 0, "bytes left over behind an array by columns")
+        need(read_bound(Source(codes_payload), dtype) == prediction.bound, "bound of columns")
+        return Parts(prediction, read_chunks(codes_payload, dtype, n, read_group), [])
     per_group = 4 if n < 2**16 else 8 if n < 2**20 else MOST_PER_GROUP
     if codes_payload[8:12] == MOST_PER_GROUP.to_bytes(4, "little"):
         per_group = MOST_PER_GROUP
@@ -118,6 +132,13 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
     bound = read_bound(source, dtype)
     need(source.number(4) == 0, "chunks per group of a predicted array")
     count, modes, scale = source.number(1), source.number(1), source.number(2)
+    if modes & BY_COLUMNS:
+        column_axes = modes - BY_COLUMNS
+        need(count == 0 and 1 <= column_axes < AXES and 1 <= scale <= MOST_ROWS, "header of an array by columns")
+        sizes = tuple(source.words(8, AXES).tolist())
+        need(math.prod(sizes) == n, "sizes of the axes")
+        codes_size, exact_size = source.words(8, 2).tolist()
+        return Prediction(bound, 0, 0, 0, sizes, (), None, column_axes, scale), codes_size, exact_size
     modes, differences = divmod(modes, 1 << AXES)
     has_multiples, repeats = divmod(modes, AXES)
     need(count <= MOST_STEPS and has_multiples <= 1 and 1 <= scale <= FULL_SCALE, "header of a predicted array")
@@ -153,12 +174,22 @@ def read_multiples(source: Source, bound: float, dtype: Dtype) -> Multiples:
 def read_predicted(payload: bytes, dtype: Dtype, n: int) -> U64:
     """The bits of the n elements of a predicted array."""
     prediction, codes, exact = read_parts(payload, dtype, n)
+    if prediction.column_axes:
+        return by_rows(prediction, joined(codes))
     with np.errstate(all="ignore"):
         found = decoded(prediction, dtype, joined(codes))
     if exact:
         others = repeated(prediction, joined(exact))
         found = np.where(others == ABSENT, found, others)
     return found
+
+
+def by_rows(prediction: Prediction, columns: U64) -> U64:
+    """The elements of an array by columns, in their order (section 9.8)."""
+    width = math.prod(prediction.sizes[AXES - prediction.column_axes :])
+    band = prediction.band * width
+    bands = [columns[at : at + band] for at in range(0, len(columns), band)]
+    return np.concatenate([own.reshape(width, -1).T.ravel() for own in bands])
 
 
 def repeated(prediction: Prediction, exact: U64) -> U64:

@@ -102,7 +102,8 @@ def is_specified(data: bytes) -> bool:
         return not has_unspecified_elements(
             read_referenced_parts(stream.payload, stream.dtype, stream.n), stream.dtype, stream.n
         )
-    if stream.predicted:
+    prediction = describe_prediction(data)
+    if prediction and not prediction.column_axes:
         return not has_unspecified_codes(read_parts(stream.payload, stream.dtype, stream.n), stream.dtype)
     return not any(chunk.kind in ("quantized", "multiples") for chunk in describe(data))
 
