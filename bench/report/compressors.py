@@ -156,7 +156,7 @@ def ahead(results: Sequence[Result]) -> str:
         "Ahead in ratio is the best peer if its ratio is more than 0.5 % above that of arrcomp's default. Ahead in\n"
         "encoding or decoding is a peer that is faster than every setting of arrcomp with at least its ratio (less\n"
         "0.5 %). Speeds are in GB/s; those of arrcomp are of its default, which predicts nothing: [fields](FIELDS.md)\n"
-        "are measured with predictors too."
+        "are measured with predictors too, and activations, masks and counts [by columns](COLUMNS.md)."
     )
     return f"{note}\n\n{table(heads, rows)}" if rows else "Nowhere in this run."
 
