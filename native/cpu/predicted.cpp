@@ -166,10 +166,11 @@ uint64_t columns_at_once(const Plan& plan) {
   return std::max<uint64_t>(elements / plan.group_size(), 1);
 }
 
+// In groups of the job's plan: those of boxes are as long as the array's.
 uint64_t encode_columns(const EncodeJob& job, const Prediction& chosen, uint8_t* payload, uint64_t capacity,
                         int threads) {
-  const Element& element = job.plan.element;
-  const Plan plan = chosen.codes_plan(element);
+  const Plan& plan = job.plan;
+  const Element& element = plan.element;
   const Columns matrix = chosen.columns();
   const auto coded = scratch_memory(capacity_of_groups(element, plan.count), "columns");
   CodeGroupsEncoder encoder(plan, job.settings, coded.get() + plan.groups_offset(), threads, job.bound,
@@ -250,7 +251,7 @@ int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int 
         if (Trial::shape_of(ways[way]) != shape) continue;
         const Prediction smaller = on_axes(ways[way], trial.box(shape));
         const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1);
-        bytes[way] += trial.counted(shape, smaller, length);
+        bytes[way] += trial.counted(smaller, length);
       }
     }
   }

@@ -215,8 +215,7 @@ __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_co
       const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
       const PredictedPlaces places(array.prediction, array.codes_bytes, array.exact_bytes);
       const bool is_kept = !array.is_ambiguous && places.length <= a.trial.capacity();
-      const int shape = Trial::shape_of(state.ways[way]);
-      bytes[way] += a.trial.counted(shape, array.prediction, is_kept ? places.length : 0);
+      bytes[way] += a.trial.counted(array.prediction, is_kept ? places.length : 0);
     }
   }
   const int best = a.trial.best(state.ways, bytes, state.count, plain);
@@ -387,7 +386,7 @@ __global__ void list_payloads(const __grid_constant__ PredictionArguments a, con
   clear_placing(e);
 }
 
-// The same of arrays by columns. The bound is that of `main`.
+// The same of arrays by columns. The bound is that of `main`, and so is the number of chunks in a group.
 template <class T>
 __global__ void list_columns(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
                              uint64_t groups, const EncodeArray* main) {
@@ -395,7 +394,7 @@ __global__ void list_columns(const __grid_constant__ PredictionArguments a, cons
     PredictedArray& array = a.arrays[i];
     const bool is_listed = array.is_active && array.prediction.is_by_columns();
     EncodeArray& listed = e.arrays[i];
-    listed = {is_listed ? array.prediction.codes_plan(a.element) : make_plan(a.element, 1),
+    listed = {make_plan(a.element, is_listed ? array.elements() : 1, main->plan.chunks_per_group),
               array.codes,
               array.coded_codes,
               &array.codes_bytes,

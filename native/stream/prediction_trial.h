@@ -1,6 +1,8 @@
 // Ways to predict an array are tried on boxes of it, which are encoded in each way and without prediction. Shared by
 // host and device.
 #pragma once
+#include <algorithm>
+
 #include "stream/codec.h"
 #include "stream/prediction_choice.h"
 
@@ -69,11 +71,8 @@ class Trial {
     for (const Axes& box : box_) most_elements_ = box.count() > most_elements_ ? box.count() : most_elements_;
     capacity_ = capacity_of_groups(element, most_elements_) + codes_offset(max_steps, true);
     for (const bool wide : {false, true})
-      spared_states_[0][wide] = spared_states(box_[0], make_codes_plan(element, box_[0].count(), wide),
-                                              make_codes_plan(element, elements, wide));
-    for (int columns = 1; columns < shapes; ++columns)
-      spared_states_[columns][0] =
-          spared_states(box_[columns], make_plan(element, box_[columns].count()), make_plan(element, elements));
+      spared_states_[wide] = spared_states(box_[0], make_codes_plan(element, box_[0].count(), wide),
+                                           make_codes_plan(element, elements, wide));
   }
 
   // The axes that boxes are cut along: those of the array, or of a matrix whose columns are its last axis, or last two.
@@ -113,11 +112,11 @@ class Trial {
   }
 
   // What a payload of a box, or none where `length` is 0, stands for: without what an array has but once, or less of.
-  ARRCOMP_SHARED uint64_t counted(int shape, const Prediction& way, uint64_t length) const {
+  ARRCOMP_SHARED uint64_t counted(const Prediction& way, uint64_t length) const {
     if (length == 0) return capacity_;
     if (is_whole_) return length;
     const bool has_states = length >= way.codes_offset() + states_bytes;
-    const uint64_t spared = has_states ? spared_states_[shape][way.has_wide_groups] : 0;
+    const uint64_t spared = has_states && !way.is_by_columns() ? spared_states_[way.has_wide_groups] : 0;
     // A box has more of the coarse grids than the array, where smaller bounds cost bytes.
     const uint64_t coarse = way.has_scales() ? length / 128 : 0;
     const uint64_t less = way.codes_offset() + spared + coarse;
@@ -133,10 +132,13 @@ class Trial {
       const uint64_t of_shape = plain[shape_of(ways[way])];
       return of_shape == 0 ? bytes[way] : bytes[way] * unit / of_shape;
     };
+    // Columns are longer than boxes, which tell less of them: a prediction that is about as short is taken.
+    const auto weighed = [&](int way) { return counted(way) * (ways[way].is_by_columns() ? 33 : 32); };
     int best = 0;
     for (int way = 1; way < count; ++way)
-      if (counted(way) < counted(best)) best = way;
-    const uint64_t least = plain[0] / 64 + least_gain * static_cast<uint64_t>(boxes_);
+      if (weighed(way) < weighed(best)) best = way;
+    const uint64_t least_part = ways[best].is_by_columns() ? 128 : 64;  // columns take less time than predictions
+    const uint64_t least = plain[0] / least_part + least_gain * static_cast<uint64_t>(boxes_);
     return must_predict_ || counted(best) + least < plain[0] ? best : -1;
   }
 
@@ -156,13 +158,13 @@ class Trial {
     return {{1, 1, axes.outer(before + 1), axes.inner(before)}};
   }
 
-  // Some columns, side by side as what stands in a row is often alike, and rows, as many as a band has if there is room.
+  // Some columns, side by side as what stands in a row is often alike, and rows, as many as a band has if there is room;
+  // more columns where rows are few.
   static Axes tall_box(Axes matrix) {
-    constexpr uint64_t most_columns = 64;
+    constexpr uint64_t few_columns = 64;
     uint64_t &rows = matrix.sizes[max_axes - 2], &columns = matrix.sizes[max_axes - 1];
-    if (columns > most_columns) columns = most_columns;
-    const uint64_t band = band_of(matrix, 1), most = largest_box / columns;
-    rows = band < most ? band : most;
+    rows = std::min({rows, uint64_t{band_of(matrix, 1)}, largest_box / std::min(columns, few_columns)});
+    columns = std::min(columns, largest_box / rows);
     return matrix;
   }
 
@@ -188,7 +190,7 @@ class Trial {
   int boxes_;
   Axes axes_, box_[shapes];
   uint64_t most_elements_ = 0, capacity_;
-  uint64_t spared_states_[shapes][2] = {};  // without and with wide groups
+  uint64_t spared_states_[2];  // without and with wide groups
 };
 
 }  // namespace arrcomp
