@@ -75,9 +75,9 @@ constexpr int min_blocks_of_64_bits = 3;
 template <class T>
 constexpr int min_encoding_blocks = T::width == 64 ? min_blocks_of_64_bits : min_blocks_of_32_bits;
 
-// Words of 64 bits take more than 64 registers, and others do before compute capability 8, where shared memory has room
-// for one block anyway.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+// Words of 64 bits take more than 64 registers, and others do before compute capability 9, where shared memory has room
+// for three blocks at most anyway.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 template <class T>
 constexpr int min_regular_blocks = 5;
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
