@@ -27,8 +27,7 @@ from distributed import Client, LocalCluster, progress
 import arrcomp
 from arrcomp.stores.zarr import ArrcompCodec
 from climate_data import Shape, lazy
-from harness import figures
-from harness.page import BENCH, Page
+from harness.page import BENCH, Page, page_of_sections
 from harness.section import Section
 from harness.timing import least_seconds
 
@@ -158,14 +157,8 @@ def page_of(gb: float = _GB, folder: Path | None = None) -> Page:
         units={"bytes": "B", "write": "s", "series": "s", "mean": "s", "write memory": "B", "mean memory": "B"},
         versions=("arrcomp", "numpy", "zarr", "numcodecs", "dask", "distributed", "zfpy", "pysz"),
     )
-    return Page(
-        file="climate.csv",
-        about=__doc__,
-        sections={"codecs": section.measure},
-        versions=lambda name: section.versions,
-        texts=lambda document, to: {to / "CLIMATE.md": report.markdown(document)},
-        read=lambda path: figures.read(path, {"codecs": section}),
-        write=lambda path, document: figures.write(path, document, {"codecs": section}),
+    return page_of_sections(
+        "climate", __doc__, {"codecs": section}, lambda document, to: {to / "CLIMATE.md": report.markdown(document)}
     )
 
 

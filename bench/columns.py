@@ -16,8 +16,7 @@ import numpy as np
 
 from arrcomp._cli.demo_data import demo_arrays
 from fields import Ours, speeds
-from harness import figures
-from harness.page import Page
+from harness.page import Page, page_of_sections
 from harness.section import Section
 from peers import Array, Compressor, Kind, Payload
 
@@ -176,14 +175,8 @@ def page() -> Page:
         "channels_bounded": ("bounded", channels),
     }
     sections = {name: _section(report.TITLES[name], kind, arrays) for name, (kind, arrays) in made.items()}
-    return Page(
-        file="columns.csv",
-        about=__doc__,
-        sections={name: section.measure for name, section in sections.items()},
-        versions=lambda name: sections[name].versions,
-        texts=lambda document, folder: {folder / "COLUMNS.md": report.markdown(document)},
-        read=lambda path: figures.read(path, sections),
-        write=lambda path, document: figures.write(path, document, sections),
+    return page_of_sections(
+        "columns", __doc__, sections, lambda document, folder: {folder / "COLUMNS.md": report.markdown(document)}
     )
 
 

@@ -30,8 +30,8 @@ import peers
 from arrcomp import ErrorBounded, FloatFormat, Lossless
 from arrcomp.torch import compress_weights, weight_memory
 from data import minilm_folder
-from harness import conditions, figures
-from harness.page import Document, Page
+from harness import conditions
+from harness.page import Document, page_of_sections
 from harness.section import Section
 from harness.tables import table
 from harness.timing import by_turns
@@ -248,15 +248,7 @@ def _texts(document: Document, folder: Path) -> dict[Path, str]:
     return {folder / "COMPRESSED_MODELS.md": markdown(document)}
 
 
-PAGE = Page(
-    file="compressed_models.csv",
-    about=__doc__,
-    sections={name: section.measure for name, section in _SECTIONS.items()},
-    versions=lambda name: _SECTIONS[name].versions,
-    texts=_texts,
-    read=lambda path: figures.read(path, _SECTIONS),
-    write=lambda path, document: figures.write(path, document, _SECTIONS),
-)
+PAGE = page_of_sections("compressed_models", __doc__, _SECTIONS, _texts)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from harness import figures
-from harness.page import BENCH, Page
+from harness.page import BENCH, Page, page_of_sections
 from harness.section import Section
 from harness.timing import by_turns
 from measure import largest_error
@@ -151,14 +150,8 @@ def page_of(folder: Path | None) -> Page:
         "made": _section("Updates that are made", made),
         "trained": _section("Steps of a transformer", partial(trained, folder=folder), BOUNDS),
     }
-    return Page(
-        file="deltas.csv",
-        about=__doc__,
-        sections={name: section.measure for name, section in sections.items()},
-        versions=lambda name: sections[name].versions,
-        texts=lambda document, to: {to / "DELTAS.md": report.markdown(document)},
-        read=lambda path: figures.read(path, sections),
-        write=lambda path, document: figures.write(path, document, sections),
+    return page_of_sections(
+        "deltas", __doc__, sections, lambda document, to: {to / "DELTAS.md": report.markdown(document)}
     )
 
 

@@ -23,8 +23,7 @@ import numpy as np
 import arrcomp
 from arrcomp._cli.demo_data import FEW_STEPS, demo_arrays
 from data import Setting
-from harness import figures
-from harness.page import BENCH, Page
+from harness.page import BENCH, Page, page_of_sections
 from harness.section import Section
 from harness.timing import least_seconds
 from measure import largest_error
@@ -226,15 +225,12 @@ def page_of(real: Path | None, aside: Path | None) -> Page:
         "real": _section("Real fields", partial(of_folder, real or Path())),
         "aside": _section("Fields kept aside", partial(of_folder, aside or Path())),
     }
-    return Page(
-        file="fields.csv",
-        about=__doc__,
-        sections={name: section.measure for name, section in sections.items()},
-        versions=lambda name: sections[name].versions,
-        texts=lambda document, folder: {folder / "FIELDS.md": report.markdown(document)},
+    return page_of_sections(
+        "fields",
+        __doc__,
+        sections,
+        lambda document, folder: {folder / "FIELDS.md": report.markdown(document)},
         draw=lambda document, folder, _: report.draw(document, folder),
-        read=lambda path: figures.read(path, sections),
-        write=lambda path, document: figures.write(path, document, sections),
     )
 
 

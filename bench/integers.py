@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from fields import Ours, speeds
-from harness import figures
-from harness.page import Page
+from harness.page import Page, page_of_sections
 from harness.section import Section
 from peers import Array, Compressor
 
@@ -154,14 +153,8 @@ def page() -> Page:
 
     made = {"columns": columns, "bytes": single_bytes, "volumes": volumes, "pictures": pictures}
     sections = {name: _section(report.TITLES[name], arrays) for name, arrays in made.items()}
-    return Page(
-        file="integers.csv",
-        about=__doc__,
-        sections={name: section.measure for name, section in sections.items()},
-        versions=lambda name: sections[name].versions,
-        texts=lambda document, folder: {folder / "INTEGERS.md": report.markdown(document)},
-        read=lambda path: figures.read(path, sections),
-        write=lambda path, document: figures.write(path, document, sections),
+    return page_of_sections(
+        "integers", __doc__, sections, lambda document, folder: {folder / "INTEGERS.md": report.markdown(document)}
     )
 
 

@@ -23,8 +23,8 @@ from jax import numpy as jnp
 
 from arrcomp import QSGD, Codebook, ErrorBounded, FloatFormat, Lossless, codecs
 from arrcomp.jax import compress_weights, decompress_weights, weight_memory
-from harness import conditions, figures
-from harness.page import Document, Page
+from harness import conditions
+from harness.page import Document, page_of_sections
 from harness.section import Section
 from harness.tables import table
 
@@ -234,15 +234,7 @@ def _texts(document: Document, folder: Path) -> dict[Path, str]:
 
 
 _SECTIONS = {dtype: _section(dtype) for dtype in _DTYPES}
-PAGE = Page(
-    file="jax_weights.csv",
-    about=__doc__,
-    sections={name: section.measure for name, section in _SECTIONS.items()},
-    versions=lambda name: _SECTIONS[name].versions,
-    texts=_texts,
-    read=lambda path: figures.read(path, _SECTIONS),
-    write=lambda path, document: figures.write(path, document, _SECTIONS),
-)
+PAGE = page_of_sections("jax_weights", __doc__, _SECTIONS, _texts)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,7 @@ from transformers import DynamicCache
 from arrcomp import QSGD, Codebook, Codec, ErrorBounded, FloatFormat, Lossless
 from arrcomp.torch.lmcache import ArrcompDeserializer, ArrcompSerializer
 from arrcomp.torch.transformers import CompressedCache
-from harness import figures
-from harness.page import BENCH, Page
+from harness.page import BENCH, Page, page_of_sections
 from harness.section import Section
 from harness.timing import by_turns
 
@@ -275,14 +274,8 @@ def page_of(file: Path | None) -> Page:
         "times": _section("Time a token", times, file, "setting", "method", "metric"),
         "objects": _section("Objects of LMCache", objects, file, "method", "setting", "metric"),
     }
-    return Page(
-        file="kv_caches.csv",
-        about=__doc__,
-        sections={name: section.measure for name, section in sections.items()},
-        versions=lambda name: sections[name].versions,
-        texts=lambda document, to: {to / "KV_CACHES.md": report.markdown(document)},
-        read=lambda path: figures.read(path, sections),
-        write=lambda path, document: figures.write(path, document, sections),
+    return page_of_sections(
+        "kv_caches", __doc__, sections, lambda document, to: {to / "KV_CACHES.md": report.markdown(document)}
     )
 
 

@@ -31,8 +31,7 @@ import quantizers
 import run
 import scaling
 from data import GAUSSIAN, MINILM
-from harness import figures
-from harness.page import Document, Page
+from harness.page import Document, page_of_sections
 from harness.section import Section
 from harness.timing import median_seconds
 from report import compressors, plans, readme
@@ -223,17 +222,7 @@ def _draw(document: Document, folder: Path, names: Sequence[str]) -> None:
         SECTIONS[name].draw(document[name]["found"], folder)
 
 
-PAGE = Page(
-    file="results.csv",
-    about=__doc__,
-    sections={name: section.measure for name, section in SECTIONS.items()},
-    versions=lambda name: SECTIONS[name].versions,
-    texts=_texts,
-    draw=_draw,
-    conditions={"copy": _copy_speed},
-    read=lambda path: figures.read(path, SECTIONS),
-    write=lambda path, document: figures.write(path, document, SECTIONS),
-)
+PAGE = page_of_sections("results", __doc__, SECTIONS, _texts, draw=_draw, conditions={"copy": _copy_speed})
 
 
 def measure(names: Sequence[str], *, quick: bool = False, folder: Path | None = None) -> int:

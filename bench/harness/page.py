@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import figures
 from harness.conditions import Watch, machine_found, machine_name
+from harness.section import Section
 
 BENCH = Path(__file__).parent.parent
 
@@ -124,3 +126,37 @@ class Page:
             if name not in self.sections:
                 parser.error(f"--only: expected {', '.join(self.sections)}, got {name}")
         return options
+
+
+def page_of_sections(
+    stem: str,
+    about: str,
+    sections: Mapping[str, Section],
+    texts: Callable[[Document, Path], Mapping[Path, str]],
+    **others: Any,
+) -> Page:
+    """A page whose figures are a table, STEM.csv.
+
+    Args:
+        stem: of the program, and of the file of figures.
+        about: the program's help.
+        sections: by their names in the file.
+        texts: same as in `Page`.
+        **others: of `Page`, too.
+    """
+    return Page(
+        file=f"{stem}.csv",
+        about=about,
+        sections={name: section.measure for name, section in sections.items()},
+        versions=lambda name: sections[name].versions,
+        texts=texts,
+        read=lambda path: figures.read(path, sections),
+        write=lambda path, document: figures.write(path, document, sections),
+        **others,
+    )
+
+
+def markdown_of(stem: str, title: str, parts: Iterable[tuple[str, str]]) -> str:
+    """The text of such a page, of titles and texts of its parts."""
+    head = f"Written by `python bench/{stem}.py`; [{stem}.csv]({stem}.csv) has every figure, one a line."
+    return "\n\n".join([f"# {title}", head, *(f"## {part}\n\n{text}" for part, text in parts)]) + "\n"

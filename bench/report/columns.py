@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import conditions
+from harness.page import markdown_of
 from harness.tables import table
 
 TITLES = {
@@ -31,9 +32,7 @@ Found = Mapping[str, Any]
 
 def markdown(document: Mapping[str, Any]) -> str:
     """COLUMNS.md."""
-    head = "Written by `python bench/columns.py`; [columns.csv](columns.csv) has every figure, one a line."
-    sections = [f"## {title}\n\n{text}" for title, text in _sections(document)]
-    return "\n\n".join(["# Arrays by columns, measured", head, *sections]) + "\n"
+    return markdown_of("columns", "Arrays by columns, measured", _sections(document))
 
 
 def _sections(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

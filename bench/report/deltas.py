@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness import conditions
+from harness.page import markdown_of
 from harness.tables import table
 
 _TITLES = {"made": "Updates that are made", "trained": "Steps of a transformer"}
@@ -50,9 +51,7 @@ Found = Mapping[str, Results]  # by pair
 
 def markdown(document: Mapping[str, Any]) -> str:
     """DELTAS.md."""
-    sections = [f"## {title}\n\n{text}" for title, text in _sections(document)]
-    head = "Written by `python bench/deltas.py`; [deltas.csv](deltas.csv) has every figure, one a line."
-    return "\n\n".join(["# Deltas, measured", head, *sections]) + "\n"
+    return markdown_of("deltas", "Deltas, measured", _sections(document))
 
 
 def _sections(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

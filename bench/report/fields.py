@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness import conditions
+from harness.page import markdown_of
 from harness.tables import table
 
 _SOURCES = Path(__file__).parent.parent / "fields_sources.csv"
@@ -52,9 +53,7 @@ Found = Mapping[str, Results]  # by field
 
 def markdown(document: Mapping[str, Any]) -> str:
     """FIELDS.md."""
-    sections = [f"## {title}\n\n{text}" for title, text in _sections(document)]
-    head = "Written by `python bench/fields.py`; [fields.csv](fields.csv) has every figure, one a line."
-    return "\n\n".join(["# Fields, measured", head, *sections]) + "\n"
+    return markdown_of("fields", "Fields, measured", _sections(document))
 
 
 def _sections(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import conditions
+from harness.page import markdown_of
 from harness.tables import table
 
 TITLES = {"columns": "Columns", "bytes": "Bytes", "volumes": "Volumes and grids", "pictures": "Pictures"}
@@ -25,9 +26,7 @@ Found = Mapping[str, Any]
 
 def markdown(document: Mapping[str, Any]) -> str:
     """INTEGERS.md."""
-    head = "Written by `python bench/integers.py`; [integers.csv](integers.csv) has every figure, one a line."
-    sections = [f"## {title}\n\n{text}" for title, text in _sections(document)]
-    return "\n\n".join(["# Integers without loss, measured", head, *sections]) + "\n"
+    return markdown_of("integers", "Integers without loss, measured", _sections(document))
 
 
 def _sections(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

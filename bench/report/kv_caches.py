@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import conditions
+from harness.page import markdown_of
 from harness.tables import table
 
 _TITLES = {
@@ -57,9 +58,7 @@ Found = Mapping[str, Any]
 
 def markdown(document: Mapping[str, Any]) -> str:
     """KV_CACHES.md."""
-    sections = [f"## {title}\n\n{text}" for title, text in _sections(document)]
-    head = "Written by `python bench/kv_caches.py`; [kv_caches.csv](kv_caches.csv) has every figure, one a line."
-    return "\n\n".join(["# KV caches, measured", head, *sections]) + "\n"
+    return markdown_of("kv_caches", "KV caches, measured", _sections(document))
 
 
 def _sections(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
