@@ -38,7 +38,7 @@ void add_groups(const Plan& plan, const Codec& codec, const uint8_t* payload, ui
 }
 
 // Adds the codes, or columns, that elements [first, end) depend on, and all elements that are kept exactly: where those of
-// a part are // is not known before their directory is read.
+// a part are is not known before their directory is read.
 void add_predicted(const Element& element, const DecodeTask& array, uint64_t first, uint64_t end, Spans& spans) {
   PredictedParts parts{};
   if (parts.read_head(element, array.payload, array.limit, array.count) != nullptr) return;

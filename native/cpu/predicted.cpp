@@ -241,7 +241,7 @@ int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int 
   const auto payload = scratch_memory(trial.capacity(), "a trial");
   uint64_t plain[Trial::shapes] = {}, bytes[max_candidates] = {};
   for (int shape = 0; shape < Trial::shapes; ++shape) {
-    if (!Trial::tries(shape, ways, count)) continue;
+    if (!trial.tries(shape, ways, count)) continue;
     const Plan plan = make_plan(element, trial.box(shape).count(), job.plan.chunks_per_group);
     for (int b = 0; b < trial.boxes(); ++b) {
       const Scratch cut = cut_out(element, job.source, trial, shape, b);

@@ -44,7 +44,7 @@ class PredictedEncoding {
     if (predictor_ != Predictor::columns) sample(choice);
     launcher_.template run<choose_ways<T>>(uint64_t{1}, choice);
     if (predictor_ != Predictor::lorenzo) try_ways(layout, plan, task, choice);
-    encode_all(choice.main, layout, choice.array, task.axes, most_steps(task.axes), task.count);
+    encode_all(choice.main, layout, choice.array, task.axes, most_steps(task.axes), plan);
     const uint64_t capacity = capacity_of_groups(element_, task.count);
     launcher_.template run<finish_predicted<T>>(parts_of(capacity), choice.main, plain, capacity);
     launcher_.encode(plain);
@@ -82,15 +82,16 @@ class PredictedEncoding {
                 const ChoiceArguments& choice) const {
     const Trial trial(element_, task.axes, settings_.must_predict());
     const bool has_columns = settings_.may_be_by_columns();
-    const int shapes = has_columns ? Trial::shapes : 1;
+    const int first_shape = settings_.predictor == Predictor::columns ? 1 : 0, shapes = has_columns ? Trial::shapes : 1;
     const uint64_t box = trial.most_elements(), boxes = static_cast<uint64_t>(trial.boxes());
-    const uint64_t groups = make_plan(element_, box, plan.chunks_per_group).groups, plain = boxes * Trial::shapes;
+    const Plan most = make_plan(element_, box, plan.chunks_per_group);
+    const uint64_t plain = boxes * Trial::shapes;
     TrialArguments a{trial,
                      PredictedScratch::of_box(element_, box),
                      {},
-                     groups,
+                     most.groups,
                      {choice.main.arrays + 1, boxes * max_candidates, element_, settings_},
-                     arguments(layout, 1, plain, plain * groups, element_, settings_),
+                     arguments(layout, 1, plain, plain * most.groups, element_, settings_),
                      base_ + layout.work,
                      nullptr,
                      nullptr,
@@ -100,28 +101,27 @@ class PredictedEncoding {
     a.memory = a.coded + plain * a.coded_bytes;
     for (int shape = 0; shape < Trial::shapes; ++shape)
       a.plans[shape] = make_plan(element_, trial.box(shape).count(), plan.chunks_per_group);
-    for (int shape = 0; shape < shapes; ++shape)
+    for (int shape = first_shape; shape < shapes; ++shape)
       launcher_.template run<cut_boxes<T>>(trial.box(shape).outer(max_axes - 1) * boxes, a, task.source, shape);
     launcher_.template run<set_up_trials<T>>(uint64_t{1}, a, choice);
     if (has_columns) launcher_.encode(a.plain);
-    encode_all(a.trials, layout, choice.array, trial.box(), most_steps(task.axes), box);
+    encode_all(a.trials, layout, choice.array, trial.box(), most_steps(task.axes), most);
     launcher_.template run<decide<T>>(uint64_t{1}, a, choice);
   }
 
   // Encodes all arrays: codes and exact elements of those that are predicted, which have the same axes, and those by columns,
-  // of so many elements at most, within the bound of `main`.
+  // of `most` elements and groups, within the bound of `main`.
   void encode_all(const PredictionArguments& a, const PredictedScratch& layout, const EncodeArray* main,
-                  const Axes& axes, int steps, uint64_t most_by_columns) const {
-    if (settings_.may_be_by_columns()) encode_columns(a, layout, main, most_by_columns);
+                  const Axes& axes, int steps, const Plan& most) const {
+    if (settings_.may_be_by_columns()) encode_columns(a, layout, main, most);
     if (predictor_ != Predictor::columns) encode_codes(a, layout, axes, steps);
   }
 
   void encode_columns(const PredictionArguments& a, const PredictedScratch& layout, const EncodeArray* main,
-                      uint64_t most) const {
-    launcher_.template run<columns_kernel<T, false>>(a.count * parts_of(most), a);
-    const uint64_t groups = make_plan(element_, most).groups;
-    const EncodeArguments of_columns = arguments(layout, list, a.count, a.count * groups, element_, settings_);
-    launcher_.template run<list_columns<T>>(of_columns.groups, a, of_columns, groups, main);
+                      const Plan& most) const {
+    launcher_.template run<columns_kernel<T, false>>(a.count * parts_of(most.count), a);
+    const EncodeArguments of_columns = arguments(layout, list, a.count, a.count * most.groups, element_, settings_);
+    launcher_.template run<list_columns<T>>(of_columns.groups, a, of_columns, most.groups, main);
     launcher_.encode(of_columns);
   }
 

@@ -197,7 +197,7 @@ __global__ void set_up_trials(const __grid_constant__ TrialArguments a, const __
              i * a.groups,
              {c.array->range_keys[0], c.array->range_keys[1]}};
     c.state->box_lengths[shape][box] = 0;
-    if (!has_choice || !Trial::tries(shape, state.ways, state.count)) array.plan.groups = 0;
+    if (!has_choice || !a.trial.tries(shape, state.ways, state.count)) array.plan.groups = 0;
   }
   clear_placing(a.plain);
 }

@@ -79,9 +79,9 @@ class Trial {
   static constexpr int shapes = 3;
   ARRCOMP_SHARED static int shape_of(const Prediction& way) { return way.column_axes; }
 
-  // Whether boxes of a shape are tried. Those of the array always are: it may be best as it is.
-  ARRCOMP_SHARED static bool tries(int shape, const Prediction* ways, int count) {
-    bool is_tried = shape == 0;
+  // Whether boxes of a shape are tried. Those of the array are where it may be best as it is.
+  ARRCOMP_SHARED bool tries(int shape, const Prediction* ways, int count) const {
+    bool is_tried = shape == 0 && !must_predict_;
     for (int way = 0; way < count; ++way) is_tried = is_tried || shape_of(ways[way]) == shape;
     return is_tried;
   }
