@@ -34,7 +34,7 @@ struct ChunkHead {
   bool has_exceptions = false;
   bool has_missing = false;  // elements
   int shift = 0;             // low bits stored beside the entropy coder's symbols
-  int table = 0;             // of the entropy coder, or tables_of_tiles
+  int table = 0;             // of the entropy coder, or what stands for several
   int drop = 0;              // trailing zeros of the mantissa that are not stored, of exponents
   int dry = 0;               // stands for so many rows in which states take no words, of others
   uint64_t base = 0;
@@ -42,6 +42,7 @@ struct ChunkHead {
 
   ARRCOMP_METHOD bool has_step() const { return difference && (step != 0 || plain); }
   ARRCOMP_METHOD bool has_tables_of_tiles() const { return coder == Coder::entropy && table == tables_of_tiles; }
+  ARRCOMP_METHOD bool has_contexts() const { return coder == Coder::entropy && table == tables_of_contexts; }
 
   ARRCOMP_PART uint8_t* write(uint8_t* out, int word_bits) const {
     const uint32_t mode = static_cast<uint32_t>(transform) | static_cast<uint32_t>(coder) << 2 |
@@ -99,7 +100,8 @@ struct ChunkHead {
   }
 
   ARRCOMP_PART bool is_legal(const Element& element, int word_bits, bool may_quantize) const {
-    if (table >= table_count && !has_tables_of_tiles()) return false;
+    if (table >= table_count && !has_tables_of_tiles() && !has_contexts()) return false;
+    if (has_contexts() && (mask != MaskKind::none || shift > 0)) return false;
     if (shift > word_bits || (has_missing && mask == MaskKind::marks)) return false;
     if (transform == Transform::exponent) return element.is_float() && has_base && drop <= element.mantissa_bits;
     return (dry == 0 || (coder == Coder::entropy && dry <= most_dry)) &&

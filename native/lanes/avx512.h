@@ -358,18 +358,38 @@ ARRCOMP_INLINE U32 parted(__m512i halves) {
   return result;
 }
 
-ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable& t, U32 x) {
-  const auto look_up = [](const __m512i(&two)[2], __m512i i) { return _mm512_permutex2var_epi16(two[0], i, two[1]); };
+// `look_up` gives entries of a column of the table, by the lower 6 bits of indices.
+template <class LookUp>
+ARRCOMP_INLINE AliasSlots find_alias(U32 x, LookUp look_up) {
   const __m512i slot = (__m512i)((x.v[0] & 0xffff) | x.v[1] << 16);
-  const __m512i bucket = _mm512_srli_epi16(slot, 5);  // a permutation sees the lower 6 bits alone
+  const __m512i bucket = _mm512_srli_epi16(slot, 5);
   const __m512i position = _mm512_and_si512(slot, _mm512_set1_epi16(31));
   const __m512i last = _mm512_or_si512(_mm512_slli_epi16(slot, 11), _mm512_set1_epi16(2047));  // entry of this place
-  const __m512i entry = look_up(t.entries, bucket);
+  const __m512i entry = look_up(&AliasTable::entries, bucket);
   const __mmask32 aliased = _mm512_cmpge_epu16_mask(last, entry);
   const __m512i symbol = _mm512_mask_mov_epi16(bucket, aliased, entry);
-  const __m512i rank = _mm512_mask_add_epi16(position, aliased, position, look_up(t.offsets, bucket));
-  return {parted(_mm512_and_si512(symbol, _mm512_set1_epi16(63))), parted(look_up(t.frequencies, symbol)),
+  const __m512i rank = _mm512_mask_add_epi16(position, aliased, position, look_up(&AliasTable::offsets, bucket));
+  return {parted(_mm512_and_si512(symbol, _mm512_set1_epi16(63))), parted(look_up(&AliasTable::frequencies, symbol)),
           parted(rank)};
+}
+
+ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable& t, U32 x) {
+  return find_alias(x, [&](__m512i(AliasTable::* column)[2], __m512i i) {
+    return _mm512_permutex2var_epi16((t.*column)[0], i, (t.*column)[1]);
+  });
+}
+
+template <int n>
+ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable (&t)[n], U32 table, U32 x) {
+  const __m512i own = (__m512i)(table.v[0] | table.v[1] << 16);
+  return find_alias(x, [&](__m512i(AliasTable::* column)[2], __m512i i) {
+    __m512i found = _mm512_permutex2var_epi16((t[0].*column)[0], i, (t[0].*column)[1]);
+    for (int k = 1; k < n; k++) {
+      const __m512i next = _mm512_permutex2var_epi16((t[k].*column)[0], i, (t[k].*column)[1]);
+      found = _mm512_mask_mov_epi16(found, _mm512_cmpeq_epi16_mask(own, _mm512_set1_epi16((short)k)), next);
+    }
+    return found;
+  });
 }
 
 template <int n>

@@ -299,6 +299,12 @@ ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
   if (lane() < n) p[lane() * distance] = (T)x.v;
 }
 
+template <class T, class V, int k>
+ARRCOMP_INLINE void store_apart(T* p, int distance, int n, const V (&rows)[k]) {
+#pragma unroll
+  for (int j = 0; j < k; ++j) store_apart(p + j, distance, n, rows[j]);
+}
+
 template <class T, class V>
 ARRCOMP_INLINE void load_pairs(const T* p, V& even, V& odd) {
   even = element(p, 2 * lane());

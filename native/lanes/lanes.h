@@ -50,7 +50,8 @@
 //                                      of them in order, the lower halves;  store_upper_unsorted<T>  the upper ones
 //               nonzero_unsorted<T>(rows) -> Mask     where it has all lanes, no two rows 2b and 2b + 1 of memory are 0
 //               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0];  store_apart(scalar* p,
-//                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU)
+//                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU); of V (&rows)[k] each
+//                                      lane's k values, one after the other from there on
 //               load_places(const T* p, U64 i, n)   lane l gets p[i[l]], l from n on 0;  store_places(T* p, U64 i, n, v)
 //                                      the first n lanes, at p[i[l]]. T the scalar or shorter, zero-extended and
 //                                      truncated (slow on a CPU)
@@ -112,6 +113,7 @@
 //               lookup_alias(t, x) -> AliasSlots{symbol, frequency, rank}    with b = x / 32 mod 64 and r = x mod 32:
 //                                      where r is t[0][b] / 2^11 at least, symbol = t[0][b] mod 64 and rank = r + t[1][b]
 //                                      mod 2^16, else b and r;  frequency = t[2][symbol]
+//               lookup_alias(const AliasTable (&t)[n], k, x)   the same in t[k], k below n per lane
 //               lookup_halves<n>(const uint16_t* t, const uint16_t* u, i)    t[i] | u[i] << 16, i below 2^16, mod n, n =
 //                                      128 or 256
 //               numbers_below(const uint16_t t[3][256], F32 (&v)[n], found)    for each of n rows, of numbers or quiet NaN,

@@ -121,6 +121,18 @@ ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
   }
 }
 
+template <class T, class V, int k>
+ARRCOMP_INLINE void store_apart(T* p, int distance, int n, const V (&rows)[k]) {
+  typename V::scalar all[k][32];
+  for (int j = 0; j < k; j++) store(all[j], rows[j]);
+  for (int l = 0; l < n; l++) {
+    T column[k];
+#pragma GCC unroll 8
+    for (int j = 0; j < k; j++) column[j] = (T)all[j][l];
+    __builtin_memcpy(p + l * distance, column, sizeof column);
+  }
+}
+
 // Of the lanes of two registers, one behind the other, those at even places, or at odd ones; and back: the first, or the
 // second, half of the lanes of `even` and `odd` in turn.
 template <int first, class R, int... l>

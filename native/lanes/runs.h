@@ -30,6 +30,18 @@ ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable& t, U32 x) {
 }
 
 template <int n>
+ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable (&t)[n], U32 table, U32 x) {
+  AliasSlots found = lookup_alias(t[0], x);
+  for (int k = 1; k < n; k++) {
+    const AliasSlots next = lookup_alias(t[k], x);
+    const Mask own = eq(table, splat<U32>((uint32_t)k));
+    found = {select(own, next.symbol, found.symbol), select(own, next.frequency, found.frequency),
+             select(own, next.rank, found.rank)};
+  }
+  return found;
+}
+
+template <int n>
 ARRCOMP_INLINE U32 lookup_halves(const uint16_t* lower, const uint16_t* upper, U32 i) {
   const U32 at = i & splat<U32>(n - 1);
   return gather(lower, at) | gather(upper, at) << 16;

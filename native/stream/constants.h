@@ -25,7 +25,9 @@ constexpr uint32_t lowest_state = 1u << 16;
 constexpr int quantized_tables = 128;
 constexpr int exponent_tables = 64;
 constexpr int table_count = quantized_tables + exponent_tables;
-constexpr int tables_of_tiles = 255;  // stands for a table of each tile's own
+constexpr int tables_of_contexts = 254;  // stands for a table for each context
+constexpr int tables_of_tiles = 255;     // stands for a table of each tile's own
+constexpr int context_count = 4;
 
 constexpr int carried_rows = 8;  // rows whose two lowest bits travel in the initial states
 constexpr int carried_bits = 2;

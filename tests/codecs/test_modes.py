@@ -27,7 +27,7 @@ EVERY_CHOICE = {
     *("predictor", "no predictor", "plain map", "zigzag map", "step", "ascending"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
     *("escapes", "long escapes", "carrying", "dry", "all dry", "neither", "one width", "widths", "raw", "wide words"),
-    *("one table", "tables of tiles"),
+    *("one table", "tables of tiles", "tables of contexts"),
     *("no marks", "positions", "edges", "missing bits"),
     *("present positions", "missing first", "usual NaN", "other fill", "all missing"),
 }
@@ -51,7 +51,7 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
         yield "own entries" if chunk.own_entries else "entries of another"
     if chunk.coder == "entropy":
         yield "shift" if chunk.shift else "no shift"
-        yield "tables of tiles" if chunk.tables else "one table"
+        yield "tables of contexts" if chunk.has_contexts else "tables of tiles" if chunk.tables else "one table"
         yield "carrying" if chunk.carrying else "dry" if chunk.dry_rows else "neither"
         if chunk.dry_rows == chunk.coded_rows:
             yield "all dry"
@@ -94,7 +94,9 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
     smooth = np.cumsum(rng.normal(0, 1, n)).astype(np.float32)
     positive = np.abs(weights)
     uneven = weights * (1 + np.arange(n) // 256 % 4)
-    arrays = (weights, outliers, specials, sparse, clustered, smooth, positive, uneven, 300 + weights, 0 * weights)
+    bursts = 5 * weights * np.maximum(0, np.sin(np.arange(n) / 100)).astype(np.float32)
+    arrays = (weights, outliers, specials, sparse, clustered, smooth, positive, uneven, bursts)
+    arrays = (*arrays, 300 + weights, 0 * weights)
     for speed in ("default", "fast"):
         for array in arrays:
             for bound in (1e-2, 1e-4, 1e-6):

@@ -99,7 +99,7 @@ def test_longer_payloads_with_a_matching_header_are_noticed(small: bytes) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["entropy, shift, exceptions", "packed", "long escapes", "tables of tiles", "exponents"]
+    "name", ["entropy, shift, exceptions", "packed", "long escapes", "tables of tiles", "contexts", "exponents"]
 )
 def test_truncated_groups_with_a_matching_directory_never_crash(name: str) -> None:
     small = SMALL[name]()

@@ -90,6 +90,13 @@ def _mostly_missing() -> NDArray[np.float32]:
     return values
 
 
+def _bursts(seed: int) -> NDArray[np.float32]:
+    """Weights that rise from almost nothing, fall, and are zero for a while."""
+    place = np.arange(9000) * 3 % 700
+    rise = np.where(place < 320, np.minimum(place, 320 - place), 0).astype(np.float32)
+    return weights(9000, seed) * rise * np.float32(2.0**-3)
+
+
 def _field(*shape: int) -> NDArray[np.int64]:
     """Arcs along all axes, with a little noise, between 0 and about a million for each axis."""
     field: NDArray[np.int64] = bell_integers(int(np.prod(shape)), 29).reshape(shape) >> 9
@@ -238,6 +245,13 @@ GOLDEN: dict[str, Golden] = {
         lambda: _missing(np.nan, 2, 1).astype(np.float16), arrcomp.ErrorBounded(abs=1e-3)
     ),
     "error_bounded_float32_mostly_nan": Golden(_mostly_missing, arrcomp.ErrorBounded(abs=1e-3)),
+    "error_bounded_float32_contexts": Golden(lambda: _bursts(36), arrcomp.ErrorBounded(abs=2.0**-4)),
+    "error_bounded_float64_contexts": Golden(
+        lambda: _bursts(37).astype(np.float64), arrcomp.ErrorBounded(abs=2.0**-3, predictor="lorenzo")
+    ),
+    "error_bounded_float16_contexts": Golden(lambda: _bursts(38).astype(np.float16), arrcomp.ErrorBounded(abs=2.0**-3)),
+    "lossless_int8_contexts": Golden(lambda: (_bursts(39) * np.float32(16)).astype(np.int8), arrcomp.Lossless()),
+    "lossless_int64_contexts": Golden(lambda: (_bursts(40) * np.float32(16)).astype(np.int64), arrcomp.Lossless()),
     "error_bounded_float32_interpolation": Golden(
         lambda: _field(40, 51).astype(np.float32) * np.float32(2.0**-18),
         arrcomp.ErrorBounded(abs=1e-3, predictor="interpolation"),

@@ -65,6 +65,13 @@ def _uneven() -> Array:
     return weights(1100) * np.float32(2) ** (np.arange(1100) // 256 % 3 * 2)
 
 
+def _bursts(count: int = 2000) -> Array:
+    """Numbers that rise from almost nothing, fall, and are zero for a while."""
+    place = np.arange(count) % 300
+    rise = np.where(place < 140, np.minimum(place, 140 - place), 0)
+    return np.asarray(np.random.default_rng(12).normal(0, 1, count) * rise / 10)
+
+
 def _long_escapes() -> Array:
     array = np.random.default_rng(2).integers(0, 50, 1500)
     array[::301] = 1 << 44
@@ -223,6 +230,12 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "sparse integers": lambda: checks.stream_of(_sparse(np.int16), Lossless()),
     "long escapes": lambda: checks.stream_of(_long_escapes(), Lossless()),
     "tables of tiles": lambda: checks.stream_of(_uneven(), ErrorBounded(abs=1e-3)),
+    "contexts": lambda: checks.stream_of(_bursts().astype(np.float32), ErrorBounded(abs=0.5)),
+    "contexts, float16": lambda: checks.stream_of(_bursts().astype(np.float16), ErrorBounded(abs=0.5)),
+    "contexts, int8": lambda: checks.stream_of(_bursts().astype(np.int8), Lossless()),
+    "contexts, missing, float64": lambda: checks.stream_of(
+        np.where(np.arange(2000) // 50 % 8 == 3, np.nan, _bursts()), ErrorBounded(abs=0.5)
+    ),
     "constant": lambda: checks.stream_of(np.full((3, 50), 7, np.int32), Lossless()),
     "many chunks": lambda: checks.stream_of(np.zeros(20 * 4096, np.uint8), Lossless()),
     "empty": lambda: checks.stream_of(np.zeros((2, 0), np.float16), Lossless()),

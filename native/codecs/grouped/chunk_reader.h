@@ -24,7 +24,7 @@ struct ChunkReader {
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
-  const uint8_t* of_tiles;  // widths, unless all have header.shift, or tables, where they have own ones
+  const uint8_t* of_tiles;  // widths, unless all have header.shift, or tables, where they or contexts have own ones
   uint32_t packed_bits;     // of a lane
   const uint8_t* bits;
   const uint8_t* bits_end;
@@ -62,6 +62,8 @@ struct ChunkReader {
   }
   // Where tiles have own ones.
   ARRCOMP_METHOD int table_of(int coded_row) const { return in_device_memory(of_tiles)[coded_row / rows_per_tile]; }
+  // Where contexts have.
+  ARRCOMP_METHOD int table_of_context(int context) const { return in_device_memory(of_tiles)[context]; }
 
   // Lanes of a row of a masked chunk that are coded.
   ARRCOMP_PART uint32_t lanes_of(int row) const {
@@ -192,14 +194,18 @@ struct ChunkReader {
   }
 
   ARRCOMP_METHOD bool read_tables(const uint8_t*& in, const uint8_t* end) {
-    return !header.has_tables_of_tiles() || read_bytes_of_tiles(in, end, table_count - 1);
+    constexpr int last = table_count - 1;
+    if (header.has_contexts()) return section(in, end, context_count, of_tiles) && are_at_most(last, context_count);
+    return !header.has_tables_of_tiles() || read_bytes_of_tiles(in, end, last);
   }
 
   // A byte for each tile, none of them above `most`.
   ARRCOMP_PART bool read_bytes_of_tiles(const uint8_t*& in, const uint8_t* end, int most) {
     if (!section(in, end, bytes_of_tiles(static_cast<uint32_t>(coded_rows)), of_tiles)) return false;
-    return coded_rows == 0 ||
-           !any(lt(splat<U32>(static_cast<uint32_t>(most)), load_first(of_tiles, tiles_of(coded_rows))));
+    return coded_rows == 0 || are_at_most(most, tiles_of(coded_rows));
+  }
+  ARRCOMP_METHOD bool are_at_most(int most, int bytes) const {
+    return !any(lt(splat<U32>(static_cast<uint32_t>(most)), load_first(of_tiles, bytes)));
   }
 
   ARRCOMP_PART uint32_t bits_per_lane() const {

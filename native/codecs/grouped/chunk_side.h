@@ -40,6 +40,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     if (head_.mask != MaskKind::none) out = write_mask(out);
     if (head_.coder == Coder::packed) out = write_packed(out);
     if (head_.has_tables_of_tiles()) out = write_bytes_of_tiles(out, memory_.tables);
+    if (head_.has_contexts()) out = write_tables_of_contexts(out);
     if (head_.coder == Coder::entropy) out = write_low_bits(out);
     if (exceptions_ > 0) out = write_exceptions(out);
     end_side(out);
@@ -129,6 +130,11 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     if (leader())
       for (int t = 0; out + t < end; ++t) out[t] = t < tiles ? of_tiles[t] : 0;
     return end;
+  }
+
+  ARRCOMP_METHOD uint8_t* write_tables_of_contexts(uint8_t* out) const {
+    if (leader()) memcpy(out, memory_.contexts.tables, context_count);
+    return out + context_count;
   }
 
   // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them.

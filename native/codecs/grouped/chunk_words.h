@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "codecs/grouped/choices.h"
+#include "codecs/grouped/context_memory.h"
 #include "codecs/grouped/group_limits.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -23,6 +24,20 @@ class WholeWords {
   ARRCOMP_METHOD void store(int row, Word u) { store_at(row * lanes_per_row, u); }
   ARRCOMP_METHOD void store_at(int place, Word u) { ARRCOMP_ISA::store(values_ + place, u); }
   ARRCOMP_METHOD Scalar at(int place) const { return values_[place]; }
+  // Puts the lower halves of so many rows in the order of lanes: each gets neighbours, as many as there are rows.
+  ARRCOMP_METHOD void put_in_lanes(int rows, ContextMemory* memory) const {
+    constexpr int at_once = 4;  // words: 64 bits
+    uint16_t *const words = memory->words, *const narrow = memory->neighbours;
+    for (int r = 0; r < rows; ++r) ARRCOMP_ISA::store(narrow + r * lanes_per_row, lowest(load(r)));
+    int r = 0;
+    if (rows % at_once == 0)
+      for (; r < rows; r += at_once) {
+        const auto* const first = reinterpret_cast<const uint64_t*>(narrow + r);
+        const U64 own = load_apart(first, rows / at_once, lanes_per_row);
+        for (int j = 0; j < at_once; ++j) ARRCOMP_ISA::store(words + (r + j) * lanes_per_row, lowest(own >> 16 * j));
+      }
+    for (; r < rows; ++r) ARRCOMP_ISA::store(words + r * lanes_per_row, load_apart(narrow + r, rows, lanes_per_row));
+  }
   // Stores the lanes of m from a place on; returns the place behind them.
   ARRCOMP_METHOD int compress(int place, Word u, Mask m) {
     return static_cast<int>(ARRCOMP_ISA::compress(values_ + place, u, m) - values_);
@@ -61,6 +76,10 @@ class SplitWords {
   ARRCOMP_METHOD uint32_t at(int place) const {
     return is_wide(place / lanes_per_row / rows_per_tile) ? near_.words[place] | uint32_t{far_[place]} << 16
                                                           : near_.words[place];
+  }
+  ARRCOMP_METHOD void put_in_lanes(int rows, ContextMemory* memory) const {
+    for (int r = 0; r < rows; ++r)
+      ARRCOMP_ISA::store(memory->words + r * lanes_per_row, load_apart(near_.words + r, rows, lanes_per_row));
   }
   ARRCOMP_METHOD int compress(int place, U32 u, Mask m) {
     append(far_ + place, u >> 16, m);

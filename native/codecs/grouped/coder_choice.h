@@ -12,7 +12,7 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
  protected:
   using Masked::context_, Masked::memory_, Masked::words_;
   using Masked::exponent_shift_, Masked::leaves_out_;
-  using Masked::head_, Masked::coded_rows_;
+  using Masked::head_, Masked::rows_, Masked::by_contexts_, Masked::coded_rows_;
   using typename Masked::Scalar, typename Masked::Word;
 
   using Masked::Masked;
@@ -31,6 +31,20 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
     head_.shift = choice.shift;
     head_.table = choice.table;
     return choice.bits + bits_of_states();
+  }
+
+  // All words by contexts, where these take so many bits fewer that their time pays.
+  ARRCOMP_METHOD void choose_contexts_below(uint32_t& bits) {
+    const uint32_t words = by_contexts_.bits;
+    if (words >= bits) return;
+    const uint32_t own = words - bits_in_states(0, words) * by_contexts_.even_lanes / lanes_per_row + bits_of_states();
+    if (own + own / 64 >= bits) return;
+    bits = own;
+    head_.coder = Coder::entropy;
+    head_.mask = MaskKind::none;
+    head_.shift = 0;
+    head_.table = tables_of_contexts;
+    coded_rows_ = rows_;
   }
 
   // Those that a chunk takes of the group's states.

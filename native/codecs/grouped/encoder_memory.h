@@ -1,6 +1,7 @@
 // The memory that encoding a group needs, one for each thread or warp. No constructor: it is plain memory on every
 // device.
 #pragma once
+#include "codecs/grouped/context_memory.h"
 #include "codecs/grouped/dictionary_memory.h"
 #include "codecs/grouped/missing_head.h"
 #include "codecs/grouped/rans_tables.h"
@@ -58,6 +59,7 @@ struct EncoderMemory {
   uint16_t positions[max_exceptions + encoder_overrun];
   uint8_t widths[tiles_per_chunk];
   uint8_t tables[tiles_per_chunk];  // where each tile has its own
+  ContextMemory contexts;
   MissingMemory<Scalar> missing;
   NumberedMemory<Scalar> numbered;
   DictionaryMemory<Scalar> dictionary;

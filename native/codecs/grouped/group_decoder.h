@@ -2,6 +2,7 @@
 // sections 3 and 4.
 #pragma once
 #include "codecs/grouped/chunk_multiples.h"
+#include "codecs/grouped/contexts.h"
 #include "codecs/grouped/dictionary_entries.h"
 #include "codecs/grouped/group_reader.h"
 
@@ -36,7 +37,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   using typename Reader::Word;
 
  public:
-  // `waiting` is memory for masked chunks.
+  // `waiting` is memory for masked chunks, and those with contexts.
   ARRCOMP_METHOD GroupDecoder(typename Reader::Layout& memory, Scalar* waiting) : Reader(memory), waiting_(waiting) {}
 
   // The bytes of the group that is decoded after this one.
@@ -49,14 +50,14 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     Reader::start_chunk(chunk);
     chunk_ = this->chunk();
     bits_ = BitReader(chunk_.bits, chunk_.bits_end);
-    if (chunk_.header.coder == Coder::entropy && !chunk_.header.has_tables_of_tiles())
+    if (chunk_.header.coder == Coder::entropy && chunk_.header.table < table_count)
       symbols_ = SymbolDecoder(this->table(chunk_.header.table));
   }
 
   // Whether the chunk is coded like most: full, unmasked, with the entropy coder.
   ARRCOMP_METHOD bool may_interleave() const {
     return !failed_ && chunk_.header.coder == Coder::entropy && chunk_.header.mask == MaskKind::none &&
-           chunk_.rows == rows_per_chunk && !chunk_.header.has_missing;
+           chunk_.rows == rows_per_chunk && !chunk_.header.has_missing && !chunk_.header.has_contexts();
   }
 
   ARRCOMP_PART void decode_chunk() {
@@ -66,6 +67,8 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     if (chunk_.header.mask == MaskKind::marks && !find_masked()) return;
     if (chunk_.header.mask != MaskKind::none) {
       decode_masked();
+    } else if (chunk_.header.has_contexts()) {
+      decode_contexts();
     } else {
       decode_unmasked();
     }
@@ -247,6 +250,45 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
       words_.bring_near();
       Word u[rows_at_once];
       for (int j = 0; j < n; ++j) u[j] = read_row(r + j);
+      write_rows(r, n, [&](int j) ARRCOMP_LAMBDA { return u[j]; });
+    }
+  }
+
+  // The words come first, in the order of elements.
+  ARRCOMP_APART void decode_contexts() {
+    // Where memory is near, they stand apart, and elements are written in order; else they stand where elements will.
+    using Stored = typename T::storage;
+    Stored turned[keeps_rows ? chunk_size : 1];
+    Stored* const elements = keeps_rows ? turned : this->chunk_elements();
+    const DecodeTable* const tables = layout_.context.decode_tables;
+    auto* const of_sums = reinterpret_cast<TablesOfSums*>(waiting_);
+    ContextDecoder decoder(tables, of_sums,
+                           [&](int context) ARRCOMP_LAMBDA { return chunk_.table_of_context(context); });
+    Word u[rows_at_once];
+    const int rows = chunk_.rows;
+    for (int r = 0; r < rows; r += rows_at_once) {
+      if (r % rows_per_tile == 0) {
+        ahead_.fetch_some();
+        words_.bring_near();
+      }
+      const int n = rows_left(rows, r, rows_at_once);
+      for (int j = 0; j < n; ++j) {
+        decoder.start_row();
+        u[j] = this->read_symbols_of(r + j, decoder);
+        decoder.end_row(u[j]);
+      }
+      if (chunk_.count == rows * lanes_per_row && n == rows_at_once) {
+        store_apart(elements + r, rows, lanes_per_row, u);
+      } else {
+        for (int j = r; j < r + n; ++j) store_apart(elements + j, rows, (chunk_.count - j + rows - 1) / rows, u[j - r]);
+      }
+    }
+    sync();
+    for (int r = 0; r < rows; r += rows_at_once) {
+      const int n = rows_left(rows, r, rows_at_once);
+      for (int j = 0; j < n; ++j)
+        u[j] =
+            load_elements<T>(elements, static_cast<uint64_t>(r + j) * lanes_per_row, lanes_of_row(chunk_.count, r + j));
       write_rows(r, n, [&](int j) ARRCOMP_LAMBDA { return u[j]; });
     }
   }

@@ -166,7 +166,10 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
         choose_numbers();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
-    if (head_.coder == Coder::entropy) {
+    if (head_.has_contexts()) {
+      encode_contexts();
+      if (gave_up_) return;
+    } else if (head_.coder == Coder::entropy) {
       rows_left_ = coded_rows_;
       if (has_dry_rows()) encode_dry_rows();
     }
@@ -297,7 +300,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   // sample: frequencies in no order are not what a sample's features were made for, and the estimate may be far too low.
   // Words that depend on those before, or on where they are, stay as they are estimated.
   ARRCOMP_METHOD void raise_to_counted(uint32_t& bits, uint32_t others) {
-    const bool has_memory = head_.difference || head_.mask != MaskKind::none || head_.has_tables_of_tiles();
+    const bool has_memory =
+        head_.difference || head_.mask != MaskKind::none || head_.has_tables_of_tiles() || head_.has_contexts();
     if (head_.coder != Coder::entropy || has_memory || head_.transform == Transform::exponent) return;
     const PlacesCode code{&context_.tables->encode[head_.table], head_.shift, static_cast<uint32_t>(head_.base),
                           head_.plain, T::width == 8 ? 8 : 32};
@@ -336,6 +340,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     }
     if (gave_up_) return;
     bits_ = this->choose_coder() + this->padding_bits() + this->mask_bits();
+    this->choose_contexts_below(bits_);
   }
 
   ARRCOMP_METHOD uint32_t coded_bytes() const { return (coded_words_ - coded_before_) * 2; }
@@ -358,33 +363,32 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     return false;
   }
 
+  // All rows, as their words are in other places than those of rows_.
+  ARRCOMP_PART void encode_contexts() {
+    const uint16_t* const limit = coded_limit();
+    const CodedRows coded = encode_by_contexts(&memory_.contexts, context_.tables, coded_rows_, has_dry_rows(),
+                                               {states_, coded_end(), 0}, limit);
+    gave_up_ = coded.words > limit;
+    head_.dry = coded.dry;
+    has_states_ = true;
+    end_coded(coded.words);
+    states_ = coded.states;
+  }
+
   // As many of them as leave all states room; then the rest of a tile.
   ARRCOMP_PART void encode_dry_rows() {
     TableEncoder with_table;
     uint16_t* coded = coded_end();
     const uint16_t* const limit = coded_limit();
-    U32 states = splat<U32>(first_dry_state);
-    const auto fits = [&]() ARRCOMP_LAMBDA { return coded <= limit; };
-    int r = rows_left_, dry = 0;
-    for (; dry < most_dry && fits(); ++dry) {
-      const int end = rows_left_ - dry_rows_of(dry + 1);
-      uint16_t* own_words = coded;
-      U32 own = states;
-      int row = r;
-      for (; row > end && row > 0; --row) {
-        change_table(row - 1, with_table);
-        if (!encode_dry_row(with_table.encoder, symbols_of(row - 1), own, own_words)) break;
-      }
-      if (row > end) break;
-      r = row;
-      coded = own_words;
-      states = own;
-    }
-    sync();  // what follows is written over what did not fit
-    states = states + splat<U32>(lowest_state);
+    U32 states;
+    int r = rows_left_;
+    head_.dry = ARRCOMP_ISA::encode_dry_rows(
+        r, states, coded, limit, [&](int row, U32& own, uint16_t*& own_words) ARRCOMP_LAMBDA {
+          change_table(row, with_table);
+          return encode_dry_row(with_table.encoder, symbols_of(row), own, own_words);
+        });
     if (r > 0) change_table(r - 1, with_table);
-    while (r % rows_per_tile != 0 && fits()) encode_row(with_table.encoder, symbols_of(--r), states, coded);
-    head_.dry = dry;
+    while (r % rows_per_tile != 0 && coded <= limit) encode_row(with_table.encoder, symbols_of(--r), states, coded);
     has_states_ = true;
     rows_left_ = r;
     end_coded(coded);

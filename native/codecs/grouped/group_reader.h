@@ -99,7 +99,8 @@ class GroupReader {
   ARRCOMP_METHOD bool is_carried(int row) const { return chunk().carries && row + carried_rows == chunk().coded_rows; }
 
   // The symbols of a coded row that may be a dry one.
-  ARRCOMP_METHOD Word read_symbols_of(int row, const SymbolDecoder& symbols) {
+  template <class Decoder>
+  ARRCOMP_METHOD Word read_symbols_of(int row, const Decoder& symbols) {
     const int fed = chunk().fed_rows;
     if (row == fed) states_ = states_ - splat<U32>(lowest_state);
     return decode_row<Word>(symbols, states_, words_, row < fed ? lowest_state : 0);
@@ -128,7 +129,7 @@ class GroupReader {
       const bool entropy = chunk.header.coder == Coder::entropy;
       if (chunk.header.mask != MaskKind::none || chunk.header.has_missing ||
           chunk.header.transform == Transform::numbered || (entropy && chunk.header.shift >= T::word_bits) ||
-          chunk.header.has_tables_of_tiles())
+          chunk.header.has_tables_of_tiles() || chunk.header.has_contexts())
         is_regular = false;
       if (entropy && last_entropy < 0) last_entropy = static_cast<int>(c);
       if (leader()) layout_.chunks[c] = chunk;

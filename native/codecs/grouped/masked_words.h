@@ -1,6 +1,7 @@
 // How values become words, and which of these a mask leaves to be coded. FORMAT.md, sections 3 and 4.
 #pragma once
 #include "codecs/grouped/chunk_values.h"
+#include "codecs/grouped/context_choice.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -23,6 +24,7 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     sync();  // the first value has been read before its lane overwrites it
     if (!map_values()) return false;
     sync();
+    by_contexts_ = may_have_contexts() ? choose_contexts() : ContextCost{~0u, 0};
     choose_mask();
     if (head_.mask != MaskKind::none) {
       compact();
@@ -37,8 +39,9 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     return static_cast<uint32_t>(live_blocks() * rows_per_block * lanes_per_row);
   }
 
-  uint64_t live_;   // blocks with words that are not zero
-  int coded_rows_;  // rows of words left to the coder
+  uint64_t live_;            // blocks with words that are not zero
+  int coded_rows_;           // rows of words left to the coder
+  ContextCost by_contexts_;  // of all words
 
  private:
   ARRCOMP_METHOD int live_blocks() const {
@@ -161,6 +164,21 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     }
     if (zeros != Zeros::uncounted) nonzero_ += static_cast<int>(sum(nonzero));
     return r;
+  }
+
+  // Contexts are for words of few bits: symbols without low bits.
+  ARRCOMP_METHOD bool may_have_contexts() const {
+    if (context_.fast || nonzero_ == 0) return false;
+    const int tiles = tiles_of(rows_);
+    if (any(lt(splat<U32>(16), load_first(memory_.widths, tiles)) & mask(low_mask(tiles)))) return false;
+    return are_alike(words_.sample(rows_));
+  }
+
+  ARRCOMP_METHOD ContextCost choose_contexts() {
+    auto* const contexts = &memory_.contexts;
+    words_.put_in_lanes(rows_, contexts);
+    sync();
+    return ARRCOMP_ISA::choose_contexts(contexts, context_.tables, rows_);
   }
 
   // Else a mask is out of the question: it only matters whether all words are zero.

@@ -179,6 +179,34 @@ void set_costs(CostsOfLanes* all, const int32_t (&costs)[1 + feature_count][tabl
   }
 }
 
+// 256 log2(x), rounded down, without the last places of floats: every machine comes to the same.
+uint32_t log2_256(uint64_t x) {
+  uint32_t log2 = 0;
+  for (; x >> log2 > 1; ++log2) {
+  }
+  uint32_t fraction = 0;
+  uint64_t mantissa = (x << 31) >> log2;  // from 2^31 to 2^32 - 1
+  for (int i = 0; i < 8; ++i) {
+    mantissa = mantissa * mantissa >> 31;
+    const uint64_t bit = mantissa >> 32;
+    fraction = fraction << 1 | static_cast<uint32_t>(bit);
+    mantissa >>= bit;
+  }
+  return log2 << 8 | fraction;
+}
+
+void set_symbol_costs(CostsOfSymbols& costs) {
+  for (uint32_t t = 0; t < quantized_tables; ++t) {
+    const uint16_t* const frequencies = rans_frequencies[t];
+    const uint32_t escape = highest_symbol(frequencies);
+    for (uint32_t s = 0; s < symbol_count; ++s) {
+      const uint32_t own = s < escape ? s : escape;
+      const uint32_t rest = s < escape ? 0 : 16 * 256;
+      costs.of_symbols[s][t] = (precision << 8) - log2_256(frequencies[own]) + rest;
+    }
+  }
+}
+
 template <class Number, class Scalar>
 void set_multiples(MultiplesOfLanes<Scalar>& all, const Element& element) {
   const auto bits = [](double x) { return std::bit_cast<Scalar>(static_cast<Number>(x)); };
@@ -203,6 +231,7 @@ std::unique_ptr<Tables> build() {
   }
   set_costs(all->quantized_costs, quantized_costs);
   set_costs(all->exponent_costs, exponent_costs);
+  set_symbol_costs(all->symbol_costs);
   memcpy(all->quantized_knots, quantized_knots, sizeof quantized_knots);
   memcpy(all->exponent_knots, exponent_knots, sizeof exponent_knots);
   set_multiples<float>(all->multiples32, float_element(8, 23));

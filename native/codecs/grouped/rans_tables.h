@@ -46,6 +46,11 @@ struct CostsOfLanes {
   int32_t features[feature_count][lanes_per_row];
 };
 
+// What a value takes with each table, escapes and their word too, in 1/256 bit; the last stands for all above it.
+struct CostsOfSymbols {
+  uint32_t of_symbols[symbol_count][quantized_tables];
+};
+
 struct TableChoice {
   const uint32_t* knots;
   const CostsOfLanes* costs;
@@ -66,6 +71,7 @@ struct Tables {
   CostsOfLanes exponent_costs[exponent_tables / lanes_per_row];
   uint32_t quantized_knots[feature_count];
   uint32_t exponent_knots[feature_count];
+  CostsOfSymbols symbol_costs;
   MultiplesOfLanes<uint32_t> multiples32;
   MultiplesOfLanes<uint64_t> multiples64;
 

@@ -16,7 +16,8 @@ TRANSFORMS = ("quantized", "integer", "exponent", "numbered")
 CODERS = ("none", "packed", "entropy")
 MASKS = ("none", "blocks", "values", "marks")
 TILE = 8
-MOST_TABLES, TABLES_OF_TILES = 192, 255
+MOST_TABLES, TABLES_OF_CONTEXTS, TABLES_OF_TILES = 192, 254, 255
+CONTEXTS = 4
 MOST_ENTRIES, MOST_MULTIPLES = 4096, 32
 
 
@@ -24,8 +25,8 @@ MOST_ENTRIES, MOST_MULTIPLES = 4096, 32
 class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
-    `tables` are those of tiles, where these have own ones. The last `dry_rows` of the coded rows are dry (section 4.2).
-    `multiples` is their kind, where there are any; else `entries` are those of the dictionary, which is the chunk's own
+    `tables` are those of tiles or of contexts, where these have own ones. The last `dry_rows` of the coded rows are dry
+    (section 4.2). `multiples` is their kind, where there are any; else `entries` are those of the dictionary, which is the chunk's own
     or that of a chunk behind. `escapes` and `long_escapes` count what the entropy coder met.
     """
 
@@ -73,8 +74,13 @@ class Chunk:
         """How many elements are exceptions."""
         return len(self.positions)
 
+    @property
+    def has_contexts(self) -> bool:
+        """Whether the tables are those of contexts (section 4.4)."""
+        return self.coder == "entropy" and self.table == TABLES_OF_CONTEXTS
+
     def table_of(self, row: int) -> int:
-        """The table of a coded row."""
+        """The table of a coded row, where contexts have none."""
         return self.tables[row // TILE] if self.tables else self.table
 
     @property
@@ -111,6 +117,8 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
     elif chunk.coder == "entropy":
         if chunk.table == TABLES_OF_TILES:
             chunk.tables = tuple(read_bytes_of_tiles(source, tiles, MOST_TABLES - 1))
+        if chunk.has_contexts:
+            chunk.tables = tuple(read_bytes_of_tiles(source, CONTEXTS, MOST_TABLES - 1))
         read_low_bits(source, chunk, last_coded)
     if chunk.dry_rows:
         need(chunk.coder == "entropy" and last_coded and not chunk.carrying, "dry rows")
@@ -136,7 +144,8 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
     need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
     need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
     need(chunk.shift <= chunk.dtype.word, "shift")
-    need(chunk.table < MOST_TABLES or (chunk.table == TABLES_OF_TILES and chunk.coder == "entropy"), "table")
+    need(chunk.table < MOST_TABLES or (chunk.coder == "entropy" and chunk.table >= TABLES_OF_CONTEXTS), "table")
+    need(not chunk.has_contexts or (chunk.mask == "none" and chunk.shift == 0), "contexts with a mask or low bits")
     need(chunk.drop <= chunk.dtype.mantissa, "drop")
     return bool(shift >> 7), bool(drop >> 6 & 1), bool(drop >> 7)
 

@@ -57,7 +57,9 @@ def words_of(chunk: Chunk, symbols: U64) -> U64:
     coded = np.zeros((chunk.coded_rows, 32), np.uint64)
     if len(chunk.bits):
         coded = chunk.bits.copy()
-    if len(symbols) and chunk.shift < 64:
+    if chunk.has_contexts:
+        coded = symbols.T & low_bits(chunk.dtype.bits)
+    elif len(symbols) and chunk.shift < 64:
         coded |= symbols << np.uint64(chunk.shift)
     values = coded.ravel()[: len(chunk.places)]
     if chunk.mask in ("values", "marks") and chunk.transform != "exponent":

@@ -106,6 +106,9 @@ def read_group(source: Source, dtype: Dtype, sizes: list[int], bound: float) -> 
 def read_symbols(decoder: Decoder, chunk: Chunk) -> U64:
     """The symbols of a chunk's coded rows, shape (C, 32)."""
     escapes, long_escapes = decoder.escapes, decoder.long_escapes
-    symbols = decoder.rows(chunk.table_of, chunk.coded_rows, chunk.dry_rows)
+    if chunk.has_contexts:
+        symbols = decoder.rows_by_contexts(chunk.tables, chunk.coded_rows, chunk.dry_rows)
+    else:
+        symbols = decoder.rows(chunk.table_of, chunk.coded_rows, chunk.dry_rows)
     chunk.escapes, chunk.long_escapes = decoder.escapes - escapes, decoder.long_escapes - long_escapes
     return symbols

@@ -15,6 +15,7 @@ from .source import U64, need
 
 SYMBOLS = 64
 BUCKET = 32
+CONTEXT_OF_SUM = np.array([0, 1, 2, 2, *[3] * 9])
 TABLES = Path(__file__).parents[3] / "native" / "codecs" / "grouped" / "rans_tables.inc"
 
 
@@ -84,15 +85,23 @@ class Decoder:
 
     def row(self, t: Table, dry: bool = False) -> U64:
         """The symbols of the next row, shape (32,); `dry`: its states take no words."""
-        slot = (self.x & np.uint64(2047)).astype(np.intp)
+        slot = self.slots()
         symbol = t.symbol[slot]
-        x = t.frequency[symbol] * (self.x >> np.uint64(11)) + t.rank[slot]
+        return self.step(symbol, t.frequency[symbol], t.rank[slot], symbol == t.escape, dry)
+
+    def slots(self) -> NDArray[np.intp]:
+        """The slots of the states."""
+        return (self.x & np.uint64(2047)).astype(np.intp)
+
+    def step(self, symbol: NDArray[np.intp], frequency: U64, rank: U64, escapes: NDArray[np.bool_], dry: bool) -> U64:
+        """The states take their symbols, which are returned, with what the `escapes` have beyond them."""
+        x = frequency * (self.x >> np.uint64(11)) + rank
         low = x < 1 << 16
         if low.any() and not dry:
             x[low] = x[low] << np.uint64(16) | self.take(int(low.sum()))
         self.x = x
         value = symbol.astype(np.uint64)
-        escaped = np.flatnonzero(symbol == t.escape)
+        escaped = np.flatnonzero(escapes)
         if len(escaped):
             value[escaped] += self.rests(len(escaped))
         return value
@@ -113,9 +122,33 @@ class Decoder:
         """The next `count` rows, shape (count, 32), each with its own table's index; the last `dry` are dry."""
         out = np.zeros((count, LANES), np.uint64)
         for r in range(count):
-            if r == count - dry:
-                self.x = self.x - np.uint64(1 << 16) & np.uint64(0xFFFFFFFF)
+            self.begin_row(r == count - dry)
             out[r] = self.row(table(table_of(r)), r >= count - dry)
+        return out
+
+    def begin_row(self, is_first_dry: bool) -> None:
+        """Before the first dry row the states are made smaller."""
+        if is_first_dry:
+            self.x = self.x - np.uint64(1 << 16) & np.uint64(0xFFFFFFFF)
+
+    def rows_by_contexts(self, indices: tuple[int, ...], count: int, dry: int) -> U64:
+        """Section 4.4: the next `count` rows, shape (count, 32), with the tables of contexts."""
+        tables = [table(index) for index in indices]
+        symbols, ranks, frequencies = (
+            np.stack(column) for column in zip(*((t.symbol, t.rank, t.frequency) for t in tables), strict=True)
+        )
+        escapes = np.array([t.escape for t in tables])
+        out = np.zeros((count, LANES), np.uint64)
+        sizes = np.zeros((3 + count, LANES), np.uint64)
+        for r in range(count):
+            self.begin_row(r == count - dry)
+            context = CONTEXT_OF_SUM[sizes[r : r + 3].sum(axis=0).astype(np.intp)]
+            slot = self.slots()
+            symbol = symbols[context, slot]
+            escaped = symbol == escapes[context]
+            own = frequencies[context, symbol], ranks[context, slot]
+            out[r] = self.step(symbol, *own, escaped, r >= count - dry)
+            sizes[3 + r] = (np.minimum(out[r], np.uint64(7)) + np.uint64(1)) >> np.uint64(1)
         return out
 
     def end(self, carrying: bool, dry: bool) -> U64:
