@@ -97,8 +97,9 @@ struct PredictionJob {
 };
 
 struct PredictionFunctions {
-  // Adds all samples of the array to `samples`, and chooses its multiples.
-  void (*sample)(const PredictionJob& job, const Axes& axes, const void* source, PredictionSamples& samples);
+  // Adds all samples of the array to `samples`, and chooses its multiples. Returns the bound within which it is predicted:
+  // multiples are kept without loss.
+  double (*sample)(const PredictionJob& job, const Axes& axes, const void* source, PredictionSamples& samples);
   FloatTraits (*traits)(const Element& element);
 
   // Elements [begin, end) of a step's coarser grid, or codes [begin, end) of the step, which stand from `codes` on

@@ -202,7 +202,8 @@ bool decode_columns(const Element& element, const PredictedParts& parts, void* t
 uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* payload, uint64_t capacity,
                        int threads) {
   if (chosen.is_by_columns()) return encode_columns(job, chosen, payload, capacity, threads);
-  const PredictionJob prediction_job{job.plan.element, job.settings, job.bound, chosen.multiples};
+  const double bound = chosen.own_bound(job.bound);
+  const PredictionJob prediction_job{job.plan.element, job.settings, bound, chosen.multiples};
   const uint64_t count = job.plan.count;
   const Plan plan = chosen.codes_plan(job.plan.element);
   const auto coded = scratch_memory(capacity_of_groups(plan.element, count), "coded codes");
@@ -217,7 +218,7 @@ uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* 
   }
   const PredictedPlaces places(chosen, codes_bytes, exact_bytes);
   if (places.length > capacity) return 0;
-  write_predicted_head(chosen, job.bound, codes_bytes, exact_bytes, payload);
+  write_predicted_head(chosen, bound, codes_bytes, exact_bytes, payload);
   memcpy(payload + places.codes, coded.get(), codes_bytes);
   if (exact_bytes > 0) memcpy(payload + places.exact, exact.get(), exact_bytes);
   return places.length;
@@ -276,10 +277,11 @@ uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* paylo
   const PredictionJob prediction_job{element, job.settings, job.bound, {}};
   PredictionSamples samples{};
   const Predictor predictor = job.settings.possible_predictor();
-  if (predictor != Predictor::columns) isa().prediction.sample(prediction_job, axes, job.source, samples);
+  double bound = job.bound;
+  if (predictor != Predictor::columns) bound = isa().prediction.sample(prediction_job, axes, job.source, samples);
   const FloatTraits traits = isa().prediction.traits(element);
   Prediction ways[max_candidates];
-  const int count = PredictionChoice(axes, samples, traits, job.bound).candidates(predictor, ways);
+  const int count = PredictionChoice(axes, samples, traits, bound).candidates(predictor, ways);
   if (count == 0) return 0;
   const bool is_decided = job.settings.must_predict() && count == 1;
   const int best = is_decided ? 0 : best_of(job, axes, ways, count);

@@ -25,10 +25,10 @@ struct PredictedArray {
   uint64_t codes_bytes, exact_bytes;  // of the payloads
   uint8_t *coded_codes, *coded_exact;
 
-  // Says how the array is predicted, and that it is.
+  // Says how the array is predicted, and that it is. `its_bound`: where it is not kept without loss.
   ARRCOMP_SHARED void predict(const Prediction& its_prediction, double its_bound, const Element& element) {
     prediction = its_prediction;
-    bound = its_bound;
+    bound = prediction.own_bound(its_bound);
     is_active = true;
     has_exact = is_ambiguous = 0;
     codes_bytes = exact_bytes = 0;
@@ -72,6 +72,7 @@ struct PredictionArguments {
 // What is known of an array before it is encoded.
 struct PredictionState {
   PredictionSamples samples;
+  double bound;  // within which the array is predicted: 0 where multiples are kept without loss
   Prediction ways[max_candidates];
   int count;  // of ways
   uint64_t box_lengths[Trial::shapes][Trial::most_boxes];

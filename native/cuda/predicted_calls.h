@@ -52,8 +52,7 @@ class PredictedEncoding {
 
  private:
   void sample(const ChoiceArguments& choice) const {
-    if constexpr (T::quantizes)
-      if (settings_.kind == BoundKind::lossless) choose_multiples_of(choice);
+    if constexpr (T::quantizes) choose_multiples_of(choice);
     launcher_.template run<sample_kernel<T>>(sample_units(choice.axes), choice);
   }
 

@@ -85,6 +85,7 @@ ARRCOMP_SHARED uint64_t sample_units(const Axes& axes) {
 
 template <class T>
 __global__ void clear_samples(const __grid_constant__ ChoiceArguments a) {
+  if (thread_of_grid() == 0) a.state->bound = absolute_bound(*a.array, a.main.settings);
   auto* const words = reinterpret_cast<uint32_t*>(&a.state->samples);
   for (uint64_t i = thread_of_grid(); i < sizeof(PredictionSamples) / 4; i += threads_of_grid()) words[i] = 0;
 }
@@ -115,14 +116,17 @@ template <class T>
 __global__ void choose_multiples(const __grid_constant__ ChoiceArguments a) {
   if (threadIdx.x != 0) return;
   PredictionSamples& samples = a.state->samples;
-  samples.multiples = chosen_multiples(a.main.element, samples.numbers, MultiplesSampler<T, AtomicSums>::place_of_one);
+  double& bound = a.state->bound;
+  const Multiples chosen =
+      chosen_multiples(a.main.element, samples.numbers, MultiplesSampler<T, AtomicSums>::place_of_one);
+  if (bound == 0 || are_wider_steps(chosen, samples.numbers, bound)) samples.multiples = chosen;
+  if (samples.multiples.is_given()) bound = 0;
 }
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     sample_kernel(const __grid_constant__ ChoiceArguments a) {
-  const double bound = absolute_bound(*a.array, a.main.settings);
-  const Sampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.settings, bound, a.state->samples);
+  const Sampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.settings, a.state->bound, a.state->samples);
   const auto samples = static_cast<uint64_t>(PredictionSamples::number_of(a.axes));
   for (uint64_t unit = warp_of_grid(); unit < sample_units(a.axes); unit += warps_of_grid()) {
     const int s = static_cast<int>(unit % samples);
@@ -148,7 +152,7 @@ __global__ void choose_ways(const __grid_constant__ ChoiceArguments a) {
   a.memory.place(main, a.memory_at);
   a.state->count = 0;
   if (a.main.settings.has_one_bound() && !is_predictable(a.main.element, bound)) return;
-  const PredictionChoice choice(a.axes, a.state->samples, FloatTraits::of<T>(), bound);
+  const PredictionChoice choice(a.axes, a.state->samples, FloatTraits::of<T>(), a.state->bound);
   a.state->count = choice.candidates(a.main.settings.possible_predictor(), a.state->ways);
   if (must_predict(a) && a.state->count == 1) main.predict(a.state->ways[0], bound, a.main.element);
 }

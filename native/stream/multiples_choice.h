@@ -52,6 +52,7 @@ struct SampledMultiples {
   double numbers[samples];      // one of each, or 0
   double differences[samples];  // the least between two that are next to each other, or 0
   Multiples found[found_kinds];
+  uint64_t chosen;  // values that are such multiples as are chosen
 
   ARRCOMP_SHARED Multiples kind(const Element& element, int i) const {
     return i < kinds_of_multiples ? kind_of_multiples(element, i) : found[i - kinds_of_multiples];
@@ -290,7 +291,7 @@ class SampledLengths {
 };
 
 // The multiples that save most, or none. `place_of_one` is where the lowest bit of a mantissa stands that is worth 1.
-ARRCOMP_SHARED Multiples chosen_multiples(const Element& element, const SampledMultiples& sampled, int place_of_one) {
+ARRCOMP_SHARED Multiples chosen_multiples(const Element& element, SampledMultiples& sampled, int place_of_one) {
   constexpr uint64_t least_values = 128;
   if (sampled.values < least_values) return {};
   const SampledLengths lengths(element, sampled, place_of_one);
@@ -302,14 +303,24 @@ ARRCOMP_SHARED Multiples chosen_multiples(const Element& element, const SampledM
   if (-most <= exponent && exponent <= most && binary < least) {
     least = binary;
     best = {power_of_two(exponent), 1, 0, 0};
+    sampled.chosen = sampled.values;
   }
   for (int i = 0; i < SampledMultiples::kinds; ++i) {
     const int64_t bits = lengths.of_kind(i);
     if (bits >= least) continue;
     least = bits;
     best = sampled.kind(element, i);
+    sampled.chosen = sampled.exact[i];
   }
   return best;
+}
+
+// Whether what elements are multiples of tells them all in fewer bits than a bound does: its steps are wider than those of
+// the bound, corrections counted.
+ARRCOMP_SHARED bool are_wider_steps(const Multiples& multiples, const SampledMultiples& sampled, double bound) {
+  constexpr uint64_t most_others = 1024;  // one in so many
+  if (!multiples.is_given() || (sampled.values - sampled.chosen) * most_others > sampled.values) return false;
+  return multiples.multiplier >= 2 * bound * power_of_two(static_cast<int>(multiples.correction_bits)) * multiples.divisor;
 }
 
 }  // namespace arrcomp

@@ -129,6 +129,9 @@ struct Prediction {
     return grid;
   }
 
+  // The bound within which an array is predicted: multiples are kept without loss.
+  ARRCOMP_SHARED double own_bound(double bound) const { return multiples.is_given() ? 0 : bound; }
+
   ARRCOMP_SHARED Refinement refinement(int k, double bound) const {
     return Refinement::of(grid(k + 1), step[k], bound, multiples);
   }

@@ -24,8 +24,8 @@ struct PredictionSamples {
   SampledCost linear[max_axes][max_levels], cubic[max_axes][max_levels];
   SampledCost edges[max_axes];  // of gaps along each axis, not bits
   uint64_t largest_bits;        // of the largest value, in the arithmetic type
-  SampledMultiples numbers;     // before all others, without loss
-  Multiples multiples;          // chosen by these: what the others are samples of
+  SampledMultiples numbers;     // before all others
+  Multiples multiples;          // chosen by these: what the others are samples of, then without loss
 
   ARRCOMP_SHARED static int number_of(const Axes& axes) {
     const uint64_t rows = axes.count() >> 15;

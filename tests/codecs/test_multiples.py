@@ -9,7 +9,7 @@ import pytest
 
 import checks
 import reference_reader
-from arrcomp import Lossless
+from arrcomp import ErrorBounded, Lossless
 from checks import FLOATS, Array, numpy_dtype
 from predicted_fields import (
     ALWAYS,
@@ -61,6 +61,42 @@ def test_a_step_is_found(kind: str, predictor: Any, shape: tuple[int, ...]) -> N
     few = np.asarray(np.round(x / multiplier * divisor / 10) * multiplier / divisor, np.float32)
     checks.check_codec(few, codec)
     assert predictor == "auto" or prediction_of(few, codec).multiples is not None
+
+
+@pytest.mark.parametrize("predictor", PREDICTING)
+@pytest.mark.parametrize("kind", [*KINDS, *STEPS])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_a_bound_of_less_than_half_a_step_keeps_multiples_without_loss(name: str, kind: str, predictor: Any) -> None:
+    if name == "float32" and kind in STEPS:
+        pytest.skip("not all steps are found in so few bits")
+    x = multiples(name, kind, 20, 30, 40)
+    multiplier, divisor = (KINDS | STEPS)[kind]
+    codec = ErrorBounded(abs=0.49 * multiplier / divisor, predictor=predictor)
+    checks.check_same_bits(checks.array_of(checks.check_codec(x, codec)), x)
+    assert prediction_of(x, codec).multiples is not None
+    assert nbytes_of(x, codec) <= 1.01 * nbytes_of(x, Lossless(predictor=predictor))
+
+
+@pytest.mark.parametrize("predictor", PREDICTING)
+def test_a_wider_bound_does_not(predictor: Any) -> None:
+    x = multiples("float32", "2 decimal places", 20, 30, 40)
+    codec = ErrorBounded(abs=0.006, predictor=predictor)
+    checks.check_codec(x, codec)
+    assert prediction_of(x, codec).multiples is None
+    assert nbytes_of(x, codec) < nbytes_of(x, Lossless(predictor=predictor))
+
+
+@pytest.mark.parametrize("predictor", PREDICTING)
+def test_within_a_bound_multiples_have_few_others_among_them(predictor: Any) -> None:
+    x = multiples("float32", "2 decimal places", 20, 30, 40)
+    x[3, 4:9] = np.nan
+    x[5, 5, 5] = 1e30
+    codec = ErrorBounded(abs=0.001, predictor=predictor)
+    checks.check_same_bits(checks.array_of(checks.check_codec(x, codec)), x)
+    assert prediction_of(x, codec).multiples is not None
+    x.ravel()[::50] += np.float32(np.pi)
+    checks.check_codec(x, codec)
+    assert prediction_of(x, codec).multiples is None
 
 
 @pytest.mark.parametrize("predictor", PREDICTORS)

@@ -105,8 +105,9 @@ class Comparison {
   int runs_ = 0, differences_ = 0;
 };
 
-// Patterns that reach every mode of chunks, by their index: weights, sparse, offset, zeros, specials, random bits.
-constexpr size_t chosen_patterns[] = {0, 2, 5, 7, 9, 11};
+// Patterns that reach every mode of chunks, by their index: weights, sparse, offset, zeros, specials, random bits and
+// bursts.
+constexpr size_t chosen_patterns[] = {0, 2, 5, 7, 9, 11, 14};
 constexpr uint64_t chosen_counts[] = {0, 1, 33, 4096, 3 * 4096 + 1000};
 constexpr int altered_each = 6;
 

@@ -64,6 +64,11 @@ const Pattern patterns[] = {
     {"random bits", nullptr},
     {"gaps", [](uint64_t i, Random& r) { return i / 37 % 3 == 0 || i < 4096 ? NAN : 0.02 * r.bell(); }},
     {"scattered gaps", [](uint64_t, Random& r) { return r.below(5) != 0 ? 1e20 : 0.02 * r.bell(); }},
+    {"bursts",
+     [](uint64_t i, Random& r) {
+       const auto place = static_cast<double>(i % 300);
+       return 1e-4 * std::max(0.0, std::min(place, 150 - place)) * r.bell();
+     }},
 };
 
 uint64_t bits_of(const Element& element, double value) {

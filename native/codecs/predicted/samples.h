@@ -123,6 +123,7 @@ class Sampler {
   using Real = typename T::Real;
 
  public:
+  // `bound`: 0 where there are multiples.
   ARRCOMP_METHOD Sampler(const void* source, const Axes& axes, const GroupSettings& settings, double bound,
                          PredictionSamples& samples)
       : source_(source),
