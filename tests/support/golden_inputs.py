@@ -265,6 +265,9 @@ GOLDEN: dict[str, Golden] = {
         arrcomp.ErrorBounded(abs=2.0**-3, predictor="interpolation"),
     ),
     "error_bounded_float16_interpolation_walk": Golden(
+        _walk_with_gaps, arrcomp.ErrorBounded(abs=5e-2, predictor="interpolation")
+    ),
+    "error_bounded_float16_multiples": Golden(
         _walk_with_gaps, arrcomp.ErrorBounded(abs=1e-2, predictor="interpolation")
     ),
     "error_bounded_float32_predicted_fill_value": Golden(

@@ -12,7 +12,7 @@ template <class Word>
 ARRCOMP_PART bool are_alike(const Sample<Word>& sample) {
   constexpr int step = 2;           // of the sample's rows
   constexpr int64_t part = 20;      // of the words' bits: r^2 must be more
-  constexpr int most_escapes = 32;  // one word in so many
+  constexpr int most_escapes = 8;  // one word in so many
   U32 sums = splat<U32>(0), squares = sums, products = sums, lengths = sums;
   int rows = 0, escapes = 0;
   ARRCOMP_ROLLED for (int s = 0; s < sample.count; s += step, ++rows) {  // counted: sample likeness, 8 rows
