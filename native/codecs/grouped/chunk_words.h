@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "codecs/grouped/choices.h"
-#include "codecs/grouped/context_memory.h"
 #include "codecs/grouped/group_limits.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -25,18 +24,11 @@ class WholeWords {
   ARRCOMP_METHOD void store_at(int place, Word u) { ARRCOMP_ISA::store(values_ + place, u); }
   ARRCOMP_METHOD Scalar at(int place) const { return values_[place]; }
   // Puts the lower halves of so many rows in the order of lanes: each gets neighbours, as many as there are rows.
-  ARRCOMP_METHOD void put_in_lanes(int rows, ContextMemory* memory) const {
-    constexpr int at_once = 4;  // words: 64 bits
-    uint16_t *const words = memory->words, *const narrow = memory->neighbours;
-    for (int r = 0; r < rows; ++r) ARRCOMP_ISA::store(narrow + r * lanes_per_row, lowest(load(r)));
+  ARRCOMP_METHOD void put_in_lanes(int rows, uint16_t* halves) const {
     int r = 0;
-    if (rows % at_once == 0)
-      for (; r < rows; r += at_once) {
-        const auto* const first = reinterpret_cast<const uint64_t*>(narrow + r);
-        const U64 own = load_apart(first, rows / at_once, lanes_per_row);
-        for (int j = 0; j < at_once; ++j) ARRCOMP_ISA::store(words + (r + j) * lanes_per_row, lowest(own >> 16 * j));
-      }
-    for (; r < rows; ++r) ARRCOMP_ISA::store(words + r * lanes_per_row, load_apart(narrow + r, rows, lanes_per_row));
+    if constexpr (keeps_rows) r = put_four_in_lanes(rows, halves);
+    for (; r < rows; ++r)
+      ARRCOMP_ISA::store(halves + r * lanes_per_row, lowest(load_apart(values_ + r, rows, lanes_per_row)));
   }
   // Stores the lanes of m from a place on; returns the place behind them.
   ARRCOMP_METHOD int compress(int place, Word u, Mask m) {
@@ -55,6 +47,19 @@ class WholeWords {
   ARRCOMP_METHOD void all_are_wide() {}
 
  private:
+  // Four neighbours at a time, as one number; returns the row behind them.
+  ARRCOMP_METHOD int put_four_in_lanes(int rows, uint16_t* halves) const {
+    if (rows % 4 != 0) return 0;
+    alignas(uint64_t) uint16_t narrow[chunk_size];
+    for (int r = 0; r < rows; ++r) ARRCOMP_ISA::store(narrow + r * lanes_per_row, lowest(load(r)));
+    for (int r = 0; r < rows; r += 4) {
+      const auto* const first = reinterpret_cast<const uint64_t*>(narrow + r);
+      const U64 four = load_apart(first, rows / 4, lanes_per_row);
+      for (int j = 0; j < 4; ++j) ARRCOMP_ISA::store(halves + (r + j) * lanes_per_row, lowest(four >> 16 * j));
+    }
+    return rows;
+  }
+
   Scalar* values_;
 };
 
@@ -77,9 +82,9 @@ class SplitWords {
     return is_wide(place / lanes_per_row / rows_per_tile) ? near_.words[place] | uint32_t{far_[place]} << 16
                                                           : near_.words[place];
   }
-  ARRCOMP_METHOD void put_in_lanes(int rows, ContextMemory* memory) const {
+  ARRCOMP_METHOD void put_in_lanes(int rows, uint16_t* halves) const {
     for (int r = 0; r < rows; ++r)
-      ARRCOMP_ISA::store(memory->words + r * lanes_per_row, load_apart(near_.words + r, rows, lanes_per_row));
+      ARRCOMP_ISA::store(halves + r * lanes_per_row, load_apart(near_.words + r, rows, lanes_per_row));
   }
   ARRCOMP_METHOD int compress(int place, U32 u, Mask m) {
     append(far_ + place, u >> 16, m);

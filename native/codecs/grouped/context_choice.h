@@ -10,8 +10,8 @@ namespace arrcomp::ARRCOMP_ISA {
 // correlation r, -log2(1 - r^2) / 2 bits a word would be saved), and few words are escapes. Or all are zero.
 template <class Word>
 ARRCOMP_PART bool are_alike(const Sample<Word>& sample) {
-  constexpr int step = 2;           // of the sample's rows
-  constexpr int64_t part = 20;      // of the words' bits: r^2 must be more
+  constexpr int step = 2;          // of the sample's rows
+  constexpr int64_t part = 20;     // of the words' bits: r^2 must be more
   constexpr int most_escapes = 8;  // one word in so many
   U32 sums = splat<U32>(0), squares = sums, products = sums, lengths = sums;
   int rows = 0, escapes = 0;

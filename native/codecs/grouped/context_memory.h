@@ -16,8 +16,7 @@ struct TablesOfSums {
 
 // Of a chunk that may be coded so.
 struct ContextMemory {
-  uint16_t words[chunk_size + lanes_per_row];       // of each lane, row by row
-  uint16_t neighbours[chunk_size + lanes_per_row];  // the same words in their order
+  uint16_t words[chunk_size + lanes_per_row];  // of each lane, row by row
   uint32_t counts[context_count][symbol_count];
   TablesOfSums of_sums;
   uint8_t tables[context_count];

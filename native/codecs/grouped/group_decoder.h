@@ -264,7 +264,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     auto* const of_sums = reinterpret_cast<TablesOfSums*>(waiting_);
     ContextDecoder decoder(tables, of_sums,
                            [&](int context) ARRCOMP_LAMBDA { return chunk_.table_of_context(context); });
-    Word u[rows_at_once];
+    Word u[rows_at_once]{};
     const int rows = chunk_.rows;
     for (int r = 0; r < rows; r += rows_at_once) {
       if (r % rows_per_tile == 0) {

@@ -166,9 +166,9 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     return r;
   }
 
-  // Contexts are for words of few bits: symbols without low bits.
+  // Contexts are for words of few bits, many of them zero: symbols without low bits.
   ARRCOMP_METHOD bool may_have_contexts() const {
-    if (context_.fast || nonzero_ == 0) return false;
+    if (context_.fast || nonzero_ == 0 || has_few_zeros()) return false;
     const int tiles = tiles_of(rows_);
     if (any(lt(splat<U32>(16), load_first(memory_.widths, tiles)) & mask(low_mask(tiles)))) return false;
     return are_alike(words_.sample(rows_));
@@ -176,7 +176,7 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
 
   ARRCOMP_METHOD ContextCost choose_contexts() {
     auto* const contexts = &memory_.contexts;
-    words_.put_in_lanes(rows_, contexts);
+    words_.put_in_lanes(rows_, contexts->words);
     sync();
     return ARRCOMP_ISA::choose_contexts(contexts, context_.tables, rows_);
   }
@@ -224,10 +224,8 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     return cost > 2 * static_cast<int>(bits_of_marks(zeros, shift, positions)) + positions / 2;
   }
 
-  ARRCOMP_METHOD int zero_cost_of_shift() {
-    const bool few_zeros = nonzero_ * 8 > rows_ * lanes_per_row * 7;
-    return few_zeros ? 0 : zero_shift_cost(words_.sample(rows_));
-  }
+  ARRCOMP_METHOD bool has_few_zeros() const { return nonzero_ * 8 > rows_ * lanes_per_row * 7; }
+  ARRCOMP_METHOD int zero_cost_of_shift() const { return has_few_zeros() ? 0 : zero_shift_cost(words_.sample(rows_)); }
 
   // Marks instead of a bit for each place, where they are so much shorter that their time pays. Words of floats are long.
   ARRCOMP_METHOD void choose_marks() {
