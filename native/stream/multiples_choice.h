@@ -320,7 +320,8 @@ ARRCOMP_SHARED Multiples chosen_multiples(const Element& element, SampledMultipl
 ARRCOMP_SHARED bool are_wider_steps(const Multiples& multiples, const SampledMultiples& sampled, double bound) {
   constexpr uint64_t most_others = 1024;  // one in so many
   if (!multiples.is_given() || (sampled.values - sampled.chosen) * most_others > sampled.values) return false;
-  return multiples.multiplier >= 2 * bound * power_of_two(static_cast<int>(multiples.correction_bits)) * multiples.divisor;
+  return multiples.multiplier >=
+         2 * bound * power_of_two(static_cast<int>(multiples.correction_bits)) * multiples.divisor;
 }
 
 }  // namespace arrcomp

@@ -95,10 +95,9 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
     positive = np.abs(weights)
     uneven = weights * (1 + np.arange(n) // 256 % 4)
     bursts = 5 * weights * np.maximum(0, np.sin(np.arange(n) / 100)).astype(np.float32)
-    arrays = (weights, outliers, specials, sparse, clustered, smooth, positive, uneven, bursts)
-    arrays = (*arrays, 300 + weights, 0 * weights)
+    ordinary = (weights, outliers, specials, sparse, clustered, smooth, positive, uneven, bursts)
     for speed in ("default", "fast"):
-        for array in arrays:
+        for array in (*ordinary, 300 + weights, 0 * weights):
             for bound in (1e-2, 1e-4, 1e-6):
                 yield array, ErrorBounded(abs=bound, speed=speed)
             yield array, Lossless(speed=speed)
