@@ -289,6 +289,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
       for (int j = 0; j < n; ++j)
         u[j] =
             load_elements<T>(elements, static_cast<uint64_t>(r + j) * lanes_per_row, lanes_of_row(chunk_.count, r + j));
+      if ((r + n) * lanes_per_row > chunk_.count) sync();  // of a part of a row all other lanes read the last element
       write_rows(r, n, [&](int j) ARRCOMP_LAMBDA { return u[j]; });
     }
   }
