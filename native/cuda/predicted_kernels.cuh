@@ -115,12 +115,8 @@ __global__ void look_for_multiples(const __grid_constant__ ChoiceArguments a) {
 template <class T>
 __global__ void choose_multiples(const __grid_constant__ ChoiceArguments a) {
   if (threadIdx.x != 0) return;
-  PredictionSamples& samples = a.state->samples;
-  double& bound = a.state->bound;
-  const Multiples chosen =
-      chosen_multiples(a.main.element, samples.numbers, MultiplesSampler<T, AtomicSums>::place_of_one);
-  if (bound == 0 || are_wider_steps(chosen, samples.numbers, bound)) samples.multiples = chosen;
-  if (samples.multiples.is_given()) bound = 0;
+  PredictionState& state = *a.state;
+  state.bound = state.samples.choose_multiples(a.main.element, MultiplesSampler<T, AtomicSums>::place_of_one, state.bound);
 }
 
 template <class T>

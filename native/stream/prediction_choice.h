@@ -27,6 +27,13 @@ struct PredictionSamples {
   SampledMultiples numbers;     // before all others
   Multiples multiples;          // chosen by these: what the others are samples of, then without loss
 
+  // Returns the bound that is left: 0 where multiples are chosen.
+  ARRCOMP_SHARED double choose_multiples(const Element& element, int place_of_one, double bound) {
+    const Multiples chosen = chosen_multiples(element, numbers, place_of_one);
+    if (bound == 0 || are_wider_steps(chosen, numbers, bound)) multiples = chosen;
+    return multiples.is_given() ? 0 : bound;
+  }
+
   ARRCOMP_SHARED static int number_of(const Axes& axes) {
     const uint64_t rows = axes.count() >> 15;
     return static_cast<int>(rows < 12 ? 12 : rows > 64 ? 64 : rows);
