@@ -164,9 +164,10 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     int r = 0;
     ARRCOMP_ROLLED for (; r + rows_per_tile <= end; r += rows_per_tile) {  // counted: low bits, 8 rows
       const int tile = r / rows_per_tile;
+      const bool is_wide = words_.is_wide(tile);
       U32 u[rows_per_tile];
-      words_.load_tile(tile, words_.is_wide(tile), u);
-      words_.narrow_tile(r, u, k, memory_.widths[tile]);
+      words_.load_tile(tile, is_wide, u);
+      if (is_wide) words_.narrow_tile(r, u, k, memory_.widths[tile]);
       if (T::width > 16 && k > 16) {
         bits.put_wide_tile(u, k);
       } else {

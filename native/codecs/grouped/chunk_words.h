@@ -144,10 +144,10 @@ class SplitWords {
     store_upper_unsorted<T>(far_ + row * lanes_per_row, u);
   }
 
-  // Leaves the words without k low bits where that makes a wide tile simple; `u` are its words, of `width` bits.
+  // Of a wide tile: leaves the words without k low bits where that makes it simple; `u` are its words, of `width` bits.
   ARRCOMP_METHOD void narrow_tile(int row, const U32 (&u)[rows_per_tile], int k, int width) {
     const uint32_t tile = 1u << row / rows_per_tile;
-    if (k >= 16 || (wide_ & tile) == 0 || width - k > 16) return;
+    if (k >= 16 || width - k > 16) return;
     ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i)
         ARRCOMP_ISA::store(near_.words + (row + i) * lanes_per_row, u[i] >> k);
     wide_ &= ~tile;
