@@ -205,7 +205,7 @@ ARRCOMP_PART void activate_unit(const Activation& activation, const Steps& steps
     activate_rows(activation, rows);
     store_rows(element, array.values, at, count, rows);
   });
-  if (keeps) writer.finish();
+  if (keeps) writer.finish_codes();
 }
 
 template <class Real>
@@ -213,7 +213,7 @@ ARRCOMP_PART void step_grad_unit(const Steps& steps, const Element& element, con
                                  ActivationUnit unit) {
   const int bits = steps.tables.bits;
   const uint8_t* const begin = array.packed + unit.step_offset(steps);
-  BitReader reader(begin, begin + code_bytes(static_cast<uint64_t>(unit.count), static_cast<uint32_t>(bits)));
+  CodeBitReader reader(begin, begin + code_bytes(static_cast<uint64_t>(unit.count), static_cast<uint32_t>(bits)));
   each_four(unit.count, [&](int position, int count) ARRCOMP_LAMBDA {
     Real rows[activation_rows];
     const uint64_t at = unit.first + static_cast<uint64_t>(position);

@@ -81,20 +81,29 @@ class BitWriter {
     }
   }
 
-  // Stores what is left; returns the end of the bytes.
+  // Stores what is left, bit by bit; returns the end of the bytes.
   ARRCOMP_METHOD uint8_t* finish() {
-    uint8_t* end = reinterpret_cast<uint8_t*>(out_);
-    if (used_ == 0) return end;
-    if constexpr (tiles_in_registers) buffer_ = buffer_ >> (32 - used_);
-    if (used_ > 16) {
-      store(out_, buffer_);
-      return end + 128;
+    const U32 rest = take_rest();
+    for (int b = 0; b < used_; ++b) {
+      const uint32_t of_lanes = bits(ne(rest & splat<U32>(1u << b), splat<U32>(0)));
+      if (leader()) out_[b] = of_lanes;
     }
-    store(reinterpret_cast<uint16_t*>(out_), buffer_);
-    return end + 64;
+    return reinterpret_cast<uint8_t*>(out_ + used_);
+  }
+
+  // As words of 16 or 32 bits.
+  ARRCOMP_METHOD void finish_codes() {
+    if (used_ == 0) return;
+    const U32 rest = take_rest();
+    if (used_ > 16)
+      store(out_, rest);
+    else
+      store(reinterpret_cast<uint16_t*>(out_), rest);
   }
 
  private:
+  ARRCOMP_METHOD U32 take_rest() const { return tiles_in_registers && used_ > 0 ? buffer_ >> (32 - used_) : buffer_; }
+
   // As many rows as fit in a word of 32 bits become one.
   ARRCOMP_METHOD void put_together(U32 (&v)[rows_per_tile], int width) {
     if (width == 0) return;
@@ -147,14 +156,41 @@ class BitWriter {
   int used_;
 };
 
-class BitReader {
+// The bits of a chunk's lanes behind their last whole words: each is in a word of its own.
+class LastBits {
  public:
-  ARRCOMP_METHOD BitReader() : in_(nullptr), end_(nullptr), buffer_(splat<U32>(0)), have_(0) {}
-  ARRCOMP_METHOD BitReader(const uint8_t* in, const uint8_t* end)
-      : in_(in), end_(end), buffer_(splat<U32>(0)), have_(0) {}
+  LastBits() = default;
+  ARRCOMP_METHOD LastBits(const uint8_t* begin, const uint8_t* end) : last_(splat<U32>(0)) {
+    const auto* const words = reinterpret_cast<const uint32_t*>(begin);
+    const int bits = static_cast<int>((end - begin) % 128) / 4;
+    const uint32_t* const of_lanes = words + (end - begin) / 128 * lanes_per_row;
+    for (int b = 0; b < bits; ++b) last_ = last_ | select(mask(of_lanes[b]), splat<U32>(1u << b), splat<U32>(0));
+  }
+
+  ARRCOMP_METHOD U32 word(const uint8_t*) const { return last_; }
+
+ private:
+  U32 last_;
+};
+
+// Those of codes: words of 16 bits, if they are no more.
+class LastCodes {
+ public:
+  LastCodes() = default;
+  ARRCOMP_METHOD LastCodes(const uint8_t*, const uint8_t*) {}
+
+  ARRCOMP_METHOD U32 word(const uint8_t* in) const { return load(reinterpret_cast<const uint16_t*>(in)); }
+};
+
+template <class Last>
+class BitReaderOf {
+ public:
+  ARRCOMP_METHOD BitReaderOf() : in_(nullptr), end_(nullptr), buffer_(splat<U32>(0)), have_(0) {}
+  ARRCOMP_METHOD BitReaderOf(const uint8_t* in, const uint8_t* end)
+      : in_(in), end_(end), last_(in, end), buffer_(splat<U32>(0)), have_(0) {}
 
   // Goes on where a copy of this reader is. (The whole of it would pass through memory.)
-  ARRCOMP_METHOD void go_on(const BitReader& copy) {
+  ARRCOMP_METHOD void go_on(const BitReaderOf& copy) {
     in_ = copy.in_;
     buffer_ = copy.buffer_;
     have_ = copy.have_;
@@ -186,27 +222,30 @@ class BitReader {
  private:
   ARRCOMP_METHOD U32 load_word() {
     const bool whole = end_ - in_ >= 128;
-    const U32 word =
-        whole ? load(reinterpret_cast<const uint32_t*>(in_)) : load(reinterpret_cast<const uint16_t*>(in_));
+    const U32 word = whole ? load(reinterpret_cast<const uint32_t*>(in_)) : last_.word(in_);
     in_ += 128;
     return word;
   }
 
   const uint8_t* in_;
   const uint8_t* end_;
+  Last last_;
   U32 buffer_;
   int have_;
 };
+
+using BitReader = BitReaderOf<LastBits>;
+using CodeBitReader = BitReaderOf<LastCodes>;
 
 // The same for a warp, which finds each row's bits by their position alone: several loads are on their way together.
 class BitSection {
  public:
   BitSection() = default;
-  // Words at `in`, as many as `bytes` hold: whole ones, and half of one at the end (FORMAT.md, section 3.3).
-  ARRCOMP_METHOD BitSection(const uint8_t* in, uint32_t bytes)
-      : words_(reinterpret_cast<const uint32_t*>(in)), whole_(bytes / 128), last_(splat<U32>(0)) {
-    if (bytes % 128 > 0) last_ = load(reinterpret_cast<const uint16_t*>(words_ + lanes_per_row * whole_));
-  }
+  // Words from `in` to `end`: whole ones, and the bits behind them.
+  ARRCOMP_METHOD BitSection(const uint8_t* in, const uint8_t* end)
+      : words_(reinterpret_cast<const uint32_t*>(in)),
+        whole_(static_cast<uint32_t>(end - in) / 128),
+        last_(LastBits(in, end).word(end)) {}
 
   // The next `width` (0 to 32) bits of each lane. The caller has checked that the section holds them.
   ARRCOMP_METHOD U32 get(int width, U32) { return take<false>(width) & splat<U32>(low_mask(width)); }

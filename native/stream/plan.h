@@ -12,8 +12,7 @@ ARRCOMP_SHARED constexpr uint64_t round_up(uint64_t a, uint64_t b) { return ceil
 
 // Bytes of rows * bits bits per lane, bit-packed (FORMAT.md, section 3.3).
 ARRCOMP_SHARED constexpr uint32_t packed_bytes(uint32_t bits_per_lane) {
-  const uint32_t rest = bits_per_lane % 32;
-  return bits_per_lane / 32 * 128 + (rest == 0 ? 0 : rest <= 16 ? 64 : 128);
+  return bits_per_lane / 32 * 128 + bits_per_lane % 32 * 4;
 }
 
 ARRCOMP_SHARED constexpr int tiles_of(int rows) { return (rows + rows_per_tile - 1) / rows_per_tile; }

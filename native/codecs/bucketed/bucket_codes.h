@@ -54,7 +54,7 @@ class CodeWriter {
     writer_.put(merged<0xffff0000u>(upper, lower), 32);
   }
 
-  ARRCOMP_METHOD void finish() { writer_.finish(); }
+  ARRCOMP_METHOD void finish() { writer_.finish_codes(); }
 
  private:
   template <int n>
@@ -122,7 +122,7 @@ class CodeReader {
   }
 
   const uint8_t* codes_;
-  BitReader reader_;
+  CodeBitReader reader_;
   Extras& extras_;
   int bits_;
   bool are_bytes_;

@@ -6,9 +6,9 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 // Packed bits of `width` for each lane from row `row` on.
-ARRCOMP_INLINE BitReader packed_rows(const uint8_t* section, uint64_t bytes, uint64_t row, uint32_t width) {
+ARRCOMP_INLINE CodeBitReader packed_rows(const uint8_t* section, uint64_t bytes, uint64_t row, uint32_t width) {
   const uint64_t bit = row * width;
-  BitReader reader(section + bit / 32 * 128, section + bytes);
+  CodeBitReader reader(section + bit / 32 * 128, section + bytes);
   reader.get(static_cast<int>(bit % 32), U32{});
   return reader;
 }
@@ -102,7 +102,7 @@ class BucketSum {
           const uint64_t at = plan.bucket_offset(first_bucket + static_cast<uint64_t>(bucket));
           return coder.decoded_of(coder.load(payload + at), of_bucket);
         });
-    BitReader reader = packed_rows(payload + plan.codes_offset, code_bytes(plan.quantized, plan.code_bits),
+    CodeBitReader reader = packed_rows(payload + plan.codes_offset, code_bytes(plan.quantized, plan.code_bits),
                                    i / lanes_per_row, plan.code_bits);
     ARRCOMP_UNROLL for (int r = 0; r < n; ++r) {
       const U32 code = reader.get(static_cast<int>(plan.code_bits), U32{});

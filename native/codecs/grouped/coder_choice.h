@@ -59,12 +59,6 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
     return bits;
   }
 
-  // Those that packed words take beyond their own, as each lane's end with 16 bits.
-  ARRCOMP_METHOD uint32_t padding_bits() const {
-    const int own = head_.coder == Coder::packed ? packed_bits_of_lane() : 0;
-    return static_cast<uint32_t>((-own & 15) * lanes_per_row);
-  }
-
   ARRCOMP_METHOD int rows_of_tile(int tile) const {
     const int left = coded_rows_ - tile * rows_per_tile;
     return left < rows_per_tile ? left : rows_per_tile;

@@ -344,7 +344,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
       if (!gave_up_) gave_up_ = !this->make_words();
     }
     if (gave_up_) return;
-    bits_ = this->choose_coder() + this->padding_bits() + this->mask_bits();
+    bits_ = this->choose_coder() + this->mask_bits();
     this->choose_contexts_below(bits_);
   }
 

@@ -19,7 +19,7 @@ class RegularDecoder : public GroupReader<T, false, chunk_limit> {
     for (uint32_t c = 0; c < this->chunks(); ++c) {
       this->start_chunk(c);
       if (failed_) return false;
-      bits_ = BitSection(this->chunk().bits, static_cast<uint32_t>(this->chunk().bits_end - this->chunk().bits));
+      bits_ = BitSection(this->chunk().bits, this->chunk().bits_end);
       const bool entropy = this->chunk().header.coder == Coder::entropy;
       if (entropy) bring_table_near(c);
       visit_elements<T>(layout_.context.element, dequantizer_, this->chunk().header, carry_,

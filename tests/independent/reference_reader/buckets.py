@@ -68,7 +68,7 @@ def read_buckets(payload: bytes, dtype: Dtype, n: int, layout: Layout) -> U64:
     else:
         rows = -(-m // LANES)
         need(64 * -(-rows * layout.bits // 16) <= source.left, "codes")
-        codes = unpack(source, np.full(rows, layout.bits, np.uint64)).ravel()[:m]
+        codes = unpack(source, np.full(rows, layout.bits, np.uint64), codes=True).ravel()[:m]
         rest = read_tail(source, dtype, tail)
     found = Codes(codes, array, spread(stored, records, size, m))
     if layout.extra_bits is not None:
