@@ -103,7 +103,7 @@ class BucketSum {
           return coder.decoded_of(coder.load(payload + at), of_bucket);
         });
     CodeBitReader reader = packed_rows(payload + plan.codes_offset, code_bytes(plan.quantized, plan.code_bits),
-                                   i / lanes_per_row, plan.code_bits);
+                                       i / lanes_per_row, plan.code_bits);
     ARRCOMP_UNROLL for (int r = 0; r < n; ++r) {
       const U32 code = reader.get(static_cast<int>(plan.code_bits), U32{});
       y[r] = rounded_to(plan.element, coder.decode(code, values, simple));

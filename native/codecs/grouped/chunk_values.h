@@ -174,8 +174,9 @@ class ChunkValues {
     if constexpr (may_have_multiples) {
       const int rows = count_ / lanes_per_row;
       if (context_.fast || rows == 0) return false;
-      const int others = others_of_wider_multiples<T>({elements_, sample_stride(rows) * lanes_per_row, samples_of(rows)},
-                                                      context_.tables, context_.element, context_.bound);
+      const int others =
+          others_of_wider_multiples<T>({elements_, sample_stride(rows) * lanes_per_row, samples_of(rows)},
+                                       context_.tables, context_.element, context_.bound);
       if (others < 0) return false;
       if (leader()) memory_.numbered.most_others = others * rows_ / 128;
       sync();

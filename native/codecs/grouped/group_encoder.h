@@ -148,9 +148,9 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     const uint64_t last_of_next = group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size;
     this->open_chunk(first, left < chunk_size ? left : chunk_size, c > 0 ? first - chunk_size : last_of_next);
     const bool has_bound = T::quantizes && context_.bound > 0;
-    attempt_ = !has_bound                      ? Attempt::lossless
+    attempt_ = !has_bound                       ? Attempt::lossless
                : this->may_be_wider_multiples() ? Attempt::multiples
-                                               : Attempt::quantized;
+                                                : Attempt::quantized;
   }
 
   ARRCOMP_PART void start_attempt() {
