@@ -75,7 +75,7 @@ struct WaySamples {
   // The first of the shortest ways, which take so many bytes. Of samples with few codes most is side data, which differs
   // by chance: differences may take a little more.
   ARRCOMP_SHARED ReferenceWay shortest(uint64_t plain, uint64_t difference, uint64_t exclusive_or) const {
-    const uint64_t chance = 8 * number;
+    const uint64_t chance = 16 * number;
     const bool differs = difference <= plain && (difference <= exclusive_or || difference - exclusive_or <= chance);
     if (differs) return ReferenceWay::difference;
     return exclusive_or <= plain ? ReferenceWay::exclusive_or : ReferenceWay::plain;

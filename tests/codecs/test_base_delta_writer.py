@@ -117,9 +117,8 @@ def pack(rows: list[tuple[list[int], int]]) -> bytes:
         total += bits
     words, rest = divmod(total, 32)
     parts = [np.array([lane >> 32 * j & 0xFFFFFFFF for lane in lanes], "<u4").tobytes() for j in range(words)]
-    if rest:
-        parts.append(np.array([lane >> 32 * words for lane in lanes], "<u2" if rest <= 16 else "<u4").tobytes())
-    return b"".join(parts)
+    last = [sum((lane >> 32 * words + bit & 1) << place for place, lane in enumerate(lanes)) for bit in range(rest)]
+    return b"".join([*parts, np.array(last, "<u4").tobytes()])
 
 
 def padded(data: bytes) -> bytes:

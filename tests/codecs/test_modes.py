@@ -151,3 +151,21 @@ def test_choice_is_reached(choice: str, counts: Counter[str]) -> None:
 
 def test_choices_are_all_named(counts: Counter[str]) -> None:
     assert set(counts) <= EVERY_CHOICE | {"exponent none"}
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8, 13, 31, 120, 127, 128])
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64"])
+@pytest.mark.parametrize("width", [1, 3, 7, 8])
+def test_packed_bits_take_no_room_but_their_own(width: int, dtype: str, rows: int) -> None:
+    """No lane's bits are padded."""
+    x = np.random.default_rng(rows).integers(0, 1 << width, 32 * rows).astype(dtype)
+    stream = checks.check_codec(x, Lossless(speed="fast"))
+    (chunk,) = reference_reader.describe(stream)
+    assert chunk.coder == "packed"
+    start, end = checks.payload_span(stream)
+    header, directory, modes = 16, 8, 4
+    base = 0 if chunk.base is None else max(x.itemsize, 4)
+    widths = 0 if chunk.shift else -(-rows // 32) * 4
+    bits_of_lane = sum(chunk.widths[row // 8] for row in range(rows))
+    assert bits_of_lane <= (width + 1) * rows
+    assert end - start == header + directory + modes + base + widths + 4 * bits_of_lane
