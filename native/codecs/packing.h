@@ -83,7 +83,7 @@ class BitWriter {
 
   // Stores what is left, bit by bit; returns the end of the bytes.
   ARRCOMP_METHOD uint8_t* finish() {
-    const U32 rest = take_rest();
+    const U32 rest = what_is_left();
     for (int b = 0; b < used_; ++b) {
       const uint32_t of_lanes = bits(ne(rest & splat<U32>(1u << b), splat<U32>(0)));
       if (leader()) out_[b] = of_lanes;
@@ -91,10 +91,10 @@ class BitWriter {
     return reinterpret_cast<uint8_t*>(out_ + used_);
   }
 
-  // As words of 16 or 32 bits.
+  // The same of codes: a word of each lane, of 16 or 32 bits.
   ARRCOMP_METHOD void finish_codes() {
     if (used_ == 0) return;
-    const U32 rest = take_rest();
+    const U32 rest = what_is_left();
     if (used_ > 16)
       store(out_, rest);
     else
@@ -102,7 +102,9 @@ class BitWriter {
   }
 
  private:
-  ARRCOMP_METHOD U32 take_rest() const { return tiles_in_registers && used_ > 0 ? buffer_ >> (32 - used_) : buffer_; }
+  ARRCOMP_METHOD U32 what_is_left() const {
+    return tiles_in_registers && used_ > 0 ? buffer_ >> (32 - used_) : buffer_;
+  }
 
   // As many rows as fit in a word of 32 bits become one.
   ARRCOMP_METHOD void put_together(U32 (&v)[rows_per_tile], int width) {
@@ -159,7 +161,7 @@ class BitWriter {
 // The bits of a chunk's lanes behind their last whole words: each is in a word of its own.
 class LastBits {
  public:
-  LastBits() = default;
+  ARRCOMP_METHOD LastBits() : last_(splat<U32>(0)) {}
   ARRCOMP_METHOD LastBits(const uint8_t* begin, const uint8_t* end) : last_(splat<U32>(0)) {
     const auto* const words = reinterpret_cast<const uint32_t*>(begin);
     const int bits = static_cast<int>((end - begin) % 128) / 4;
@@ -173,7 +175,7 @@ class LastBits {
   U32 last_;
 };
 
-// Those of codes: words of 16 bits, if they are no more.
+// Those of codes are a word of each lane: of 16 bits, if they are no more.
 class LastCodes {
  public:
   LastCodes() = default;
