@@ -43,7 +43,7 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
   Axes grid = header.axes;
   for (int k = header.steps; k-- > 0;) {
     const Step& step = steps[k];
-    if (step.axis >= max_axes || step.kind > Interpolation::cubic || !is_scale(step.scale)) return false;
+    if (step.axis >= max_axes || !step.kind.is_known() || !is_scale(step.scale)) return false;
     uint64_t& size = grid.sizes[step.axis];
     if (size < 2) return false;
     size = (size + 1) / 2;

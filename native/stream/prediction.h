@@ -17,7 +17,21 @@ constexpr int max_band = 1 << 14;  // rows
 constexpr int absent_element = 1;  // bits of an element that is not kept exactly: the least number above 0
 constexpr int ended_element = 2;   // where elements are repeated: bits of one that is absent, but not in its key slice
 
-enum class Interpolation : uint8_t { linear = 0, cubic = 1 };
+// How the values between those of a coarser grid are predicted: from two or from four of these. Behind the end of a line of
+// the grid a polynomial continues it, or its last value is held.
+class Interpolation {
+ public:
+  Interpolation() = default;
+  ARRCOMP_SHARED constexpr Interpolation(bool is_cubic, bool is_held)
+      : bits_(static_cast<uint8_t>((is_cubic ? 1 : 0) | (is_held ? 2 : 0))) {}
+
+  ARRCOMP_SHARED constexpr bool is_cubic() const { return (bits_ & 1) != 0; }
+  ARRCOMP_SHARED constexpr bool is_held() const { return (bits_ & 2) != 0; }
+  ARRCOMP_SHARED constexpr bool is_known() const { return bits_ < 4; }
+
+ private:
+  uint8_t bits_;
+};
 
 // Which elements their codes do not bring within the bound: none, nothing but gaps, which show without decoding, or others
 // too.

@@ -22,10 +22,11 @@ struct SampledCost {
 struct PredictionSamples {
   SampledCost differences[axis_sets];  // along each set of axes that the array has
   SampledCost linear[max_axes][max_levels], cubic[max_axes][max_levels];
-  SampledCost edges[max_axes];  // of gaps along each axis, not bits
-  uint64_t largest_bits;        // of the largest value, in the arithmetic type
-  SampledMultiples numbers;     // before all others
-  Multiples multiples;          // chosen by these: what the others are samples of, then without loss
+  SampledCost continued[max_axes][max_levels], held[max_axes][max_levels];  // of values behind the last ones of lines
+  SampledCost edges[max_axes];                                              // of gaps along each axis, not bits
+  uint64_t largest_bits;     // of the largest value, in the arithmetic type
+  SampledMultiples numbers;  // before all others
+  Multiples multiples;       // chosen by these: what the others are samples of, then without loss
 
   // Returns the bound that is left: 0 where multiples are chosen.
   ARRCOMP_SHARED double choose_multiples(const Element& element, int place_of_one, double bound) {
@@ -218,10 +219,10 @@ class PredictionChoice {
       total += (left - kept) * axis_cost(best, level[best]);
       left = kept;
       size = (size + 1) / 2;
-      const bool is_linear = samples_.linear[best][level[best]].bits < samples_.cubic[best][level[best]].bits;
-      steps[count] = {static_cast<uint8_t>(best), is_linear ? Interpolation::linear : Interpolation::cubic,
-                      chosen.coarse_scale};
-      ++level[best];
+      const int own = level[best]++;
+      const bool is_cubic = samples_.cubic[best][own].bits <= samples_.linear[best][own].bits,
+                 is_held = samples_.held[best][own].bits < samples_.continued[best][own].bits;
+      steps[count] = {static_cast<uint8_t>(best), {is_cubic, is_held}, chosen.coarse_scale};
     }
     chosen.steps = count;
     for (int k = 0; k < count; ++k) chosen.step[count - 1 - k] = steps[k];

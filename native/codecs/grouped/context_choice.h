@@ -35,8 +35,8 @@ ARRCOMP_PART bool are_alike(const Sample<Word>& sample) {
 // Counts the words of each context, by symbols. What is most frequent is counted apart: zeros among zeros. Returns how
 // even lanes are: the mean of their words' sizes is so many 32nds of the largest.
 ARRCOMP_CALLED uint32_t count_contexts(ContextMemory* memory, int rows) {
-  constexpr int all = context_count * symbol_count;
-  for (int i = 0; i < all; i += lanes_per_row) store(memory->counts[0] + i, splat<U32>(0));
+  for (uint32_t (&counts)[symbol_count] : memory->counts)
+    for (int i = 0; i < symbol_count; i += lanes_per_row) store(counts + i, splat<U32>(0));
   sync();
   uint32_t zeros = 0;
   SizesAbove above;

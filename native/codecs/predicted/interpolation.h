@@ -6,6 +6,9 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
+// How many values a line is continued by behind its end.
+ARRCOMP_INLINE uint64_t continuing(Interpolation kind, uint64_t known) { return kind.is_held() ? 1 : known; }
+
 // The value behind x1, x2 and x3, of which x1 is the nearest, on a polynomial through as many as there are.
 template <class V>
 ARRCOMP_INLINE V extended(uint64_t known, V x1, V x2, V x3, V three) {
@@ -22,7 +25,7 @@ struct Neighbours {
 template <class Real>
 ARRCOMP_INLINE Real interpolated(Interpolation kind, const Neighbours<Real>& at, Real largest) {
   Real p = (at.before + at.behind) * splat<Real>(0.5);
-  if (kind == Interpolation::cubic)
+  if (kind.is_cubic())
     p = ((at.before + at.behind) * splat<Real>(9) - (at.far_before + at.far_behind)) * splat<Real>(0.0625);
   return select(le(size(p), largest), p, splat<Real>(0));  // after an overflow, or of what is no number
 }
@@ -39,7 +42,8 @@ class Window {
 
  public:
   // For the values behind elements [first, first + count) of the line of `known` elements that begins at `line`.
-  ARRCOMP_PART void open(const void* coarse, uint64_t line, uint64_t known, uint64_t first, uint64_t count) {
+  ARRCOMP_PART void open(const void* coarse, uint64_t line, uint64_t known, Interpolation kind, uint64_t first,
+                         uint64_t count) {
     const uint64_t from = first < before ? 0 : first - before, end = first + count + behind;
     const uint64_t to = end < known ? end : known;
     sync();  // what was there before has been read
@@ -49,7 +53,7 @@ class Window {
     }
     sync();
     if (first == 0) extend(before - 1, 1, known);
-    for (uint64_t i = known; i < end; ++i) extend(i + before - first, -1, known);
+    for (uint64_t i = known; i < end; ++i) extend(i + before - first, -1, continuing(kind, known));
   }
 
   // Of the row of values behind elements `first` + `i` and on.
@@ -81,8 +85,9 @@ class Slices {
 
  public:
   // Between slices `i` and i + 1 of `known`, each of `inner` elements, from element `start` on.
-  ARRCOMP_METHOD Slices(const void* coarse, uint64_t start, uint64_t inner, uint64_t known, uint64_t i)
-      : coarse_(coarse), start_(start), inner_(inner), known_(known), i_(i) {}
+  ARRCOMP_METHOD Slices(const void* coarse, uint64_t start, uint64_t inner, uint64_t known, Interpolation kind,
+                        uint64_t i)
+      : coarse_(coarse), start_(start), inner_(inner), known_(known), continuing_(continuing(kind, known)), i_(i) {}
 
   ARRCOMP_METHOD Neighbours<Real> at(uint64_t j, int n) const {
     const Real three = splat<Real>(3);
@@ -94,9 +99,9 @@ class Slices {
     } else {  // the last slice: those before it are continued
       const Real second = known_ >= 2 ? slice(i_ - 1, j, n) : row.before;
       const Real third = known_ >= 3 ? slice(i_ - 2, j, n) : row.before;
-      row.behind = extended(known_, row.before, second, third, three);
+      row.behind = extended(continuing_, row.before, second, third, three);
       row.far_before = second;
-      row.far_behind = extended(known_, row.behind, row.before, second, three);
+      row.far_behind = extended(continuing_, row.behind, row.before, second, three);
       if (known_ == 1) row.far_before = row.before;
       return row;
     }
@@ -104,7 +109,7 @@ class Slices {
     if (i_ + 2 < known_) row.far_behind = slice(i_ + 2, j, n);
     // With three slices at least, one of the two is there.
     if (i_ + 2 >= known_)
-      row.far_behind = extended(known_, row.behind, row.before, i_ > 0 ? row.far_before : row.before, three);
+      row.far_behind = extended(continuing_, row.behind, row.before, i_ > 0 ? row.far_before : row.before, three);
     if (i_ == 0) row.far_before = extended(known_, row.before, row.behind, row.far_behind, three);
     return row;
   }
@@ -115,7 +120,7 @@ class Slices {
   }
 
   const void* coarse_;
-  uint64_t start_, inner_, known_, i_;
+  uint64_t start_, inner_, known_, continuing_, i_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -126,7 +126,8 @@ class PartOfStep {
     if (step_.inner > 1) {
       each_piece(begin, end, step_.inner, step_.fine(),
                  [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
-                   const Slices<T> slices(coarse, block * step_.coarse() * step_.inner, step_.inner, step_.coarse(), i);
+                   const Slices<T> slices(coarse, block * step_.coarse() * step_.inner, step_.inner, step_.coarse(),
+                                          step_.kind, i);
                    const uint64_t odd = (block * step_.size + 2 * i + 1) * step_.inner;
                    ARRCOMP_ROLLED
                    for (uint64_t j = first; j < last; j += lanes_per_row) {  // counted: between slices, 1 row
@@ -142,7 +143,7 @@ class PartOfStep {
       const uint64_t fine_line = line * step_.size, coarse_line = line * step_.coarse();
       for (uint64_t i = first; i < last; i += line_segment) {
         const uint64_t count = last - i < line_segment ? last - i : line_segment;
-        window_.open(coarse, coarse_line, step_.coarse(), i, count);
+        window_.open(coarse, coarse_line, step_.coarse(), step_.kind, i, count);
         ARRCOMP_ROLLED
         for (uint64_t j = 0; j < count; j += lanes_per_row) {  // counted: between elements, 1 row
           const uint64_t at = whole_row(j, 0, count, is_kept);

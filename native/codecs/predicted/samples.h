@@ -195,12 +195,51 @@ class Sampler {
       Mask failed;
       add(cost, book_.code(p, bits, x, gaps_, value, failed), counts);
     };
-    add_kind(Interpolation::linear, samples_.linear[axis][level]);
-    add_kind(Interpolation::cubic, samples_.cubic[axis][level]);
+    add_kind({false, false}, samples_.linear[axis][level]);
+    add_kind({true, false}, samples_.cubic[axis][level]);
+    if ((axes_.sizes[axis] - 1) / stride % 2 == 1) add_end(axis, level, s);
   }
 
  private:
   static constexpr int last_axis = max_axes - 1;
+
+  // Values behind the last ones of lines. These are as the bound leaves them: what continues lines makes their errors larger.
+  ARRCOMP_METHOD void add_end(int axis, int level, int s) const {
+    const int across = axis == last_axis ? last_axis - 1 : last_axis;  // lines side by side
+    const uint64_t stride = uint64_t{1} << level, last = (axes_.sizes[axis] - 1) / stride * stride;
+    const uint64_t apart = strides_[across], lines = apart >> 31 == 0 ? axes_.sizes[across] : 1;
+    const int n = lines < lanes_per_row ? static_cast<int>(lines) : lanes_per_row;
+    uint64_t first = last * strides_[axis];
+    for (int a = 0; a < max_axes; ++a) {
+      const uint64_t room = axes_.sizes[a] - (a == across ? static_cast<uint64_t>(n - 1) : 0);
+      if (a != axis) first += random_below(room, s, a) * strides_[a];
+    }
+    Mask missing = mask(0);
+    const auto load = [&](uint64_t strides_before) ARRCOMP_LAMBDA {
+      const uint64_t index = first - strides_before * stride * strides_[axis];
+      const Word bits = load_distant(index, static_cast<int>(apart), n);
+      missing = missing | gaps_.in(bits, T::widen(bits));
+      return bits;
+    };
+    const auto decoded = [&](uint64_t strides_before) ARRCOMP_LAMBDA {
+      const Word bits = load(strides_before);
+      Word value;
+      Mask failed;
+      book_.code(splat<Real>(0), bits, T::widen(bits), gaps_, value, failed);
+      return T::widen(select(failed, bits, value));
+    };
+    const Real x1 = decoded(1), x2 = decoded(3), x3 = decoded(5);
+    const Real next = extended(3, x1, x2, x3, splat<Real>(3));
+    const Word bits = load(0);
+    const auto add_kind = [&](const Neighbours<Real>& near, SampledCost& cost) ARRCOMP_LAMBDA {
+      const Real p = interpolated({true, false}, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
+      Word value;
+      Mask failed;
+      add(cost, book_.code(p, bits, T::widen(bits), gaps_, value, failed), first_lanes(n) & ~missing);
+    };
+    add_kind({x2, x1, next, extended(3, next, x1, x2, splat<Real>(3))}, samples_.continued[axis][level]);
+    add_kind({x2, x1, x1, x1}, samples_.held[axis][level]);
+  }
 
   ARRCOMP_METHOD static void add(SampledCost& cost, Word code, Mask counts) {
     add(cost, sum(select(counts, signed_length(code), splat<U32>(0))), count(counts));

@@ -37,6 +37,7 @@ class Step(NamedTuple):
     axis: int
     cubic: bool
     scale: int
+    held: bool = False
 
 
 class Multiples(NamedTuple):
@@ -148,8 +149,8 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
     steps = []
     for _ in range(count):
         axis, kind, step_scale = source.number(1), source.number(1), source.number(2)
-        need(axis < AXES and kind <= 1 and 1 <= step_scale <= FULL_SCALE, "step")
-        steps.append(Step(axis, kind == 1, step_scale))
+        need(axis < AXES and kind <= 3 and 1 <= step_scale <= FULL_SCALE, "step")
+        steps.append(Step(axis, kind % 2 == 1, step_scale, kind >= 2))
     source.align(8)
     multiples = read_multiples(source, bound, dtype) if has_multiples else None
     prediction = Prediction(bound, differences, repeats, scale, sizes, tuple(steps), multiples)
@@ -218,7 +219,7 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
         own = np.moveaxis(codes[taken : taken + count].reshape(odd), step.axis, -1)
         coarse = np.moveaxis(grid, step.axis, -1)
         largest = largest_of(dtype) if dtype.exponent else LARGEST_INTEGER[dtype.word]
-        p = predictions(numbers(coarse, dtype), own.shape[-1], step.cubic, largest)
+        p = predictions(numbers(coarse, dtype), own.shape[-1], step, largest)
         last[..., ::2] = coarse
         if prediction.multiples:
             own = own + indices(p, prediction.multiples, dtype)
@@ -229,12 +230,12 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
     return grid.ravel()
 
 
-def predictions(v: Floats, count: int, cubic: bool, largest: float) -> Floats:
+def predictions(v: Floats, count: int, step: Step, largest: float) -> Floats:
     """Predictions of the first `count` places between the values v, shape (..., m), along the last axis."""
     a = v.dtype.type
-    x = continued(v)
+    x = continued(v, step.held)
     before, behind = x[..., 1 : count + 1], x[..., 2 : count + 2]
-    if cubic:
+    if step.cubic:
         far = x[..., :count] + x[..., 3 : count + 3]
         p = ((before + behind) * a(9) - far) * a(0.0625)
     else:
@@ -242,13 +243,13 @@ def predictions(v: Floats, count: int, cubic: bool, largest: float) -> Floats:
     return np.where(np.abs(p) <= largest, p, a(0))
 
 
-def continued(v: Floats) -> Floats:
+def continued(v: Floats, held: bool) -> Floats:
     """v[-1], v[0], ..., v[m + 1] of lines v[0], ..., v[m - 1]."""
     m = v.shape[-1]
     first = following(m, *np.moveaxis(v, -1, 0)[:3])
     before = np.moveaxis(v, -1, 0)[:-4:-1]
-    behind = following(m, *before)
-    last = following(m, behind, *before)
+    behind = following(1 if held else m, *before)
+    last = following(1 if held else m, behind, *before)
     return np.concatenate([first[..., None], v, behind[..., None], last[..., None]], axis=-1)
 
 
