@@ -51,6 +51,37 @@ def codecs_of(predictor: Any, bound: float = 1e-2) -> list[Codec]:
     ]
 
 
+# ---- ends of lines
+
+
+@pytest.mark.parametrize("shape", [(512,), (64, 48), (16, 20, 24)], ids=str)
+@pytest.mark.parametrize("name", FLOATS)
+def test_where_values_are_rough_the_last_one_is_held(name: str, shape: tuple[int, ...]) -> None:
+    """A polynomial through rough values is far off behind the last of them."""
+    x = np.random.default_rng(31).normal(0, 1, shape).cumsum(-1).astype(numpy_dtype(name))
+    for codec in codecs_of("interpolation", 0.5):
+        checks.check_codec(x, codec)
+    steps = prediction_of(x, ErrorBounded(abs=0.5, predictor="interpolation")).steps
+    assert all(step.held for step in steps[-x.ndim :])  # sizes are even
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_where_they_are_smooth_it_is_not(name: str) -> None:
+    x = np.add.outer(np.sin(np.arange(128) / 20), np.cos(np.arange(96) / 15)).astype(name)
+    codec = ErrorBounded(abs=1e-4, predictor="interpolation")
+    checks.check_codec(x, codec)
+    steps = prediction_of(x, codec).steps
+    assert not any(step.held for step in steps[-2:])
+
+
+@pytest.mark.parametrize("shape", [(513,), (65, 49), (17, 21, 25)], ids=str)
+def test_lines_of_odd_sizes_have_no_such_end(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(32).normal(0, 1, shape).cumsum(-1).astype(np.float32)
+    codec = ErrorBounded(abs=0.5, predictor="interpolation")
+    checks.check_codec(x, codec)
+    assert not any(step.held for step in prediction_of(x, codec).steps[-x.ndim :])
+
+
 # ---- shapes
 
 
