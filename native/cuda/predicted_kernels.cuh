@@ -116,7 +116,8 @@ template <class T>
 __global__ void choose_multiples(const __grid_constant__ ChoiceArguments a) {
   if (threadIdx.x != 0) return;
   PredictionState& state = *a.state;
-  state.bound = state.samples.choose_multiples(a.main.element, MultiplesSampler<T, AtomicSums>::place_of_one, state.bound);
+  state.bound =
+      state.samples.choose_multiples(a.main.element, MultiplesSampler<T, AtomicSums>::place_of_one, state.bound);
 }
 
 template <class T>
