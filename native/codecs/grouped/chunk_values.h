@@ -178,6 +178,7 @@ class ChunkValues {
           others_of_wider_multiples<T>({elements_, sample_stride(rows) * lanes_per_row, samples_of(rows)},
                                        context_.tables, context_.element, context_.bound);
       if (others < 0) return false;
+      sync();  // that of the chunk before has been read
       if (leader()) memory_.numbered.most_others = others * rows_ / 128;
       sync();
       return true;
