@@ -115,17 +115,4 @@ ARRCOMP_CALLED int find_multiples(Sample<typename T::Word> sample, const Tables*
   return static_cast<int>(min_all(bits << bits_of_lane | lane_numbers()) & low_mask(bits_of_lane)) + 1;
 }
 
-// Whether elements may be multiples that tell them in fewer bits than a bound does, as a sample of them says: how many of a
-// row's elements may then be none, in 1/128, so that these take about half of the bits saved. Else less than 0.
-template <class T>
-ARRCOMP_CALLED int others_of_wider_multiples(Sample<typename T::Word> sample, const Tables* tables, Element element,
-                                             double bound) {
-  constexpr double half_a_bit = 1.5;  // is saved at least, as steps are so much wider
-  const int kind = find_multiples<T>(sample, tables, element.mantissa_bits);
-  if (kind == 0) return -1;
-  const Multiples multiples = multiples_of_chunk(element, kind);
-  if (saved_bits(multiples, half_a_bit * bound) < 0) return -1;
-  return 4 + 32 * saved_bits(multiples, bound);
-}
-
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -169,26 +169,6 @@ class ChunkValues {
     return entropy_of_indices<T>(&memory_.dictionary, numbers, count_);
   }
 
-  // Whether multiples may tell the elements in fewer bits than the bound does.
-  ARRCOMP_METHOD bool may_be_wider_multiples() {
-    if constexpr (may_have_multiples) {
-      const int rows = count_ / lanes_per_row;
-      if (context_.fast || rows == 0) return false;
-      const int others =
-          others_of_wider_multiples<T>({elements_, sample_stride(rows) * lanes_per_row, samples_of(rows)},
-                                       context_.tables, context_.element, context_.bound);
-      if (others < 0) return false;
-      sync();  // that of the chunk before has been read
-      if (leader()) memory_.numbered.most_others = others * rows_ / 128;
-      sync();
-      return true;
-    } else {
-      return false;
-    }
-  }
-  // Once elements have numbers.
-  ARRCOMP_METHOD bool have_few_others() const { return has_numbers() && exceptions_ <= memory_.numbered.most_others; }
-
   // ---- elements to values, and how these will become words
 
   // False where too many elements cannot be quantized.

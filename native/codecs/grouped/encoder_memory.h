@@ -30,7 +30,6 @@ struct NumberedMemory {
   Scalar numbers[chunk_size + encoder_overrun];
   uint32_t failed[rows_per_chunk];  // lanes whose element has none
   ElementRange elements;
-  int most_others;  // exceptions, where multiples stand for a bound
 
   // While they are tried, as a GPU's registers are few: which may do, and which are the best so far.
   int multiples, best;

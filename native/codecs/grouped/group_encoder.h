@@ -131,9 +131,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
  private:
   static constexpr uint32_t least_bits = 64 * Side::missing_side_bytes;  // with fewer there is little to gain
 
-  // Within a bound: by multiples that are wider than its steps, or quantized. Else without loss, else raw. The first that is
-  // small enough.
-  enum class Attempt : uint8_t { multiples, quantized, lossless, raw };
+  // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
+  enum class Attempt : uint8_t { quantized, lossless, raw };
 
   ARRCOMP_METHOD uint32_t round_up_words() const { return (coded_words_ + 1) & ~1u; }
 
@@ -147,10 +146,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     // What is read next: the chunk before, or the last chunk of the next group.
     const uint64_t last_of_next = group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size;
     this->open_chunk(first, left < chunk_size ? left : chunk_size, c > 0 ? first - chunk_size : last_of_next);
-    const bool has_bound = T::quantizes && context_.bound > 0;
-    attempt_ = !has_bound                       ? Attempt::lossless
-               : this->may_be_wider_multiples() ? Attempt::multiples
-                                                : Attempt::quantized;
+    attempt_ = T::quantizes && context_.bound > 0 ? Attempt::quantized : Attempt::lossless;
   }
 
   ARRCOMP_PART void start_attempt() {
@@ -168,7 +164,6 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if constexpr (may_have_dictionary)
       if (attempt_ != Attempt::quantized && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
         choose_numbers();
-    if (T::quantizes && attempt_ == Attempt::multiples && !this->have_few_others()) gave_up_ = true;
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     if (head_.has_contexts()) {
