@@ -82,7 +82,7 @@ ARRCOMP_INLINE int most_misses(int seen) { return seen < 4 ? 1 : 2 + seen / 16; 
 // be exceptions. Each lane tries a kind; the one that takes the fewest bits is chosen. Zeros tell nothing, nor do NaN and
 // numbers that are too large for any kind, such as what stands for missing values.
 template <class T>
-ARRCOMP_CALLED int find_multiples(Sample<typename T::Word> sample, const Tables* tables, int mantissa_bits) {
+ARRCOMP_CALLED int find_multiples(SampledValues<typename T::Word> sample, const Tables* tables, int mantissa_bits) {
   using Word = typename T::Word;
   using Real = typename T::Real;
   using Scalar = typename Word::scalar;

@@ -162,7 +162,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if (attempt_ == Attempt::raw) return this->write_raw();
     choose_present();
     if constexpr (may_have_dictionary)
-      if (attempt_ != Attempt::quantized && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
+      if (attempt_ == Attempt::lossless && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
         choose_numbers();
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
@@ -335,7 +335,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     } else {
       if constexpr (T::quantizes)
         if (attempt_ == Attempt::quantized) gave_up_ = !this->quantize();
-      if (attempt_ != Attempt::quantized) this->load_lossless();
+      if (attempt_ == Attempt::lossless) this->load_lossless();
       if (!gave_up_) gave_up_ = !this->make_words();
     }
     if (gave_up_) return;
@@ -359,7 +359,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     states_ = states_before_;
     has_states_ = had_states_;
     has_dictionary_ = had_dictionary_;
-    attempt_ = static_cast<Attempt>(static_cast<uint8_t>(attempt_) + 1);
+    attempt_ = attempt_ == Attempt::quantized ? Attempt::lossless : Attempt::raw;
     return false;
   }
 

@@ -189,14 +189,8 @@ class Sampler {
     const Neighbours<Real> near{number(first - 3 * apart, other), number(first - apart, other),
                                 number(first + apart, other), number(first + 3 * apart, other)};
     const Mask counts = first_lanes(n) & ~missing;
-    const auto add_kind = [&](Interpolation kind, SampledCost& cost) ARRCOMP_LAMBDA {
-      const Real p = interpolated(kind, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
-      Word value;
-      Mask failed;
-      add(cost, book_.code(p, bits, x, gaps_, value, failed), counts);
-    };
-    add_kind({false, false}, samples_.linear[axis][level]);
-    add_kind({true, false}, samples_.cubic[axis][level]);
+    add_interpolated({false, false}, near, bits, x, counts, samples_.linear[axis][level]);
+    add_interpolated({true, false}, near, bits, x, counts, samples_.cubic[axis][level]);
     if ((axes_.sizes[axis] - 1) / stride % 2 == 1) add_end(axis, level, s);
   }
 
@@ -230,15 +224,21 @@ class Sampler {
     };
     const Real x1 = decoded(1), x2 = decoded(3), x3 = decoded(5);
     const Real next = extended(3, x1, x2, x3, splat<Real>(3));
+    const Neighbours<Real> continued{x2, x1, next, extended(3, next, x1, x2, splat<Real>(3))}, held{x2, x1, x1, x1};
     const Word bits = load(0);
-    const auto add_kind = [&](const Neighbours<Real>& near, SampledCost& cost) ARRCOMP_LAMBDA {
-      const Real p = interpolated({true, false}, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
-      Word value;
-      Mask failed;
-      add(cost, book_.code(p, bits, T::widen(bits), gaps_, value, failed), first_lanes(n) & ~missing);
-    };
-    add_kind({x2, x1, next, extended(3, next, x1, x2, splat<Real>(3))}, samples_.continued[axis][level]);
-    add_kind({x2, x1, x1, x1}, samples_.held[axis][level]);
+    const Real x = T::widen(bits);
+    const Mask counts = first_lanes(n) & ~missing;
+    add_interpolated({true, false}, continued, bits, x, counts, samples_.continued[axis][level]);
+    add_interpolated({true, false}, held, bits, x, counts, samples_.held[axis][level]);
+  }
+
+  // What the elements of some lanes, which have these bits and are x, take once they are predicted.
+  ARRCOMP_METHOD void add_interpolated(Interpolation kind, const Neighbours<Real>& near, Word bits, Real x, Mask counts,
+                                       SampledCost& cost) const {
+    const Real p = interpolated(kind, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
+    Word value;
+    Mask failed;
+    add(cost, book_.code(p, bits, x, gaps_, value, failed), counts);
   }
 
   ARRCOMP_METHOD static void add(SampledCost& cost, Word code, Mask counts) {
