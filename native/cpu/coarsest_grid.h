@@ -17,13 +17,13 @@ class AnyUnserved {
     if (found != Unserved::none) any_[static_cast<size_t>(found)] = true;
   }
   Unserved kind() const {
-    for (const Unserved kind : {Unserved::others, Unserved::gaps})
+    for (const Unserved kind : {Unserved::others, Unserved::gaps, Unserved::masked})
       if (any_[static_cast<size_t>(kind)]) return kind;
     return Unserved::none;
   }
 
  private:
-  std::atomic<bool> any_[3]{};
+  std::atomic<bool> any_[unserved_kinds]{};
 };
 
 class CoarsestGrid {

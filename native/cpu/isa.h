@@ -94,6 +94,7 @@ struct PredictionJob {
   const GroupSettings& settings;  // decoding needs none
   double bound;                   // absolute; 0: without loss
   Multiples multiples;            // not known where samples are taken
+  GapMask mask;                   // neither
 };
 
 struct PredictionFunctions {
@@ -131,9 +132,13 @@ struct PredictionFunctions {
                      uint64_t count);
   void (*put_exact)(const PredictionJob& job, const void* exact, void* target, uint64_t first, uint64_t count);
 
-  // Leaves out exact elements that key slices have too, or puts them back, in units [begin, end) (codecs/predicted/exact.h).
-  void (*change_repeats)(const PredictionJob& job, bool leave_out, uint64_t size, uint64_t inner, uint64_t first,
-                         void* exact, uint64_t begin, uint64_t end);
+  // Brings pieces [begin, end) of a mask of gaps from elements to bytes, or back to elements [first, last); and takes
+  // differences of the bytes along an axis, or adds them up, in units [begin, end) (codecs/predicted/gap_mask.h).
+  void (*find_mask)(const PredictionJob& job, const MaskGrid& grid, const void* source, uint8_t* bytes, uint64_t begin,
+                    uint64_t end);
+  void (*put_mask)(const PredictionJob& job, const MaskGrid& grid, const uint8_t* bytes, uint64_t first, uint64_t last,
+                   void* target, uint64_t begin, uint64_t end);
+  void (*change_mask)(bool take, uint64_t size, uint64_t inner, uint8_t* bytes, uint64_t begin, uint64_t end);
 
   // Brings elements from the array of rows to places [begin, end) of that by columns, or back (codecs/predicted/columns.h).
   void (*to_columns)(const Element& element, const Columns& matrix, const void* rows, void* columns, uint64_t begin,

@@ -37,8 +37,8 @@ void add_groups(const Plan& plan, const Codec& codec, const uint8_t* payload, ui
   spans.add(start + (before == 0 ? 0 : groups.ends[before - 1]), start + groups.ends[last]);
 }
 
-// Adds the codes, or columns, that elements [first, end) depend on, and all elements that are kept exactly: where those of
-// a part are is not known before their directory is read.
+// Adds the codes, or columns, that elements [first, end) depend on, and all of the mask and of the elements that are kept
+// exactly: where those of a part are is not known before their directories are read.
 void add_predicted(const Element& element, const DecodeTask& array, uint64_t first, uint64_t end, Spans& spans) {
   PredictedParts parts{};
   if (parts.read_head(element, array.payload, array.limit, array.count) != nullptr) return;
@@ -46,7 +46,7 @@ void add_predicted(const Element& element, const DecodeTask& array, uint64_t fir
   const Plan plan = parts.prediction.codes_plan(element);
   for (const IndexRange& codes : codes_of_range(parts.prediction, first, end))
     add_groups(plan, lossless_codec, parts.codes, parts.header.codes_bytes, offset, codes.first, codes.end, spans);
-  if (parts.header.exact_bytes > 0) spans.add(array.limit - parts.header.exact_bytes, array.limit);
+  spans.add(array.limit - parts.bytes_behind_codes(array.limit), array.limit);
 }
 
 void add_chunks(const BucketPlan& plan, const uint8_t* payload, uint64_t length, uint64_t first, uint64_t end,

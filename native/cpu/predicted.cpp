@@ -7,6 +7,7 @@
 
 #include "cpu/coarsest_grid.h"
 #include "cpu/code_groups.h"
+#include "cpu/gap_mask.h"
 #include "cpu/scratch.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
@@ -153,7 +154,6 @@ uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job,
       is_ambiguous = true;
   });
   if (is_ambiguous) return 0;
-  change_repeats(true, prediction_job, prediction, 0, count, made.get(), threads);
   const Plan plan = make_plan(job.plan.element, count);
   payload = scratch_memory(capacity_of_groups(plan.element, count), "exact elements");
   const GroupSettings settings = exact_settings(plan.element, job.settings.fast);
@@ -180,9 +180,9 @@ uint64_t encode_columns(const EncodeJob& job, const Prediction& chosen, uint8_t*
     isa().prediction.to_columns(element, matrix, job.source, columns, begin, end);
   });
   const uint64_t bytes = encoder.finish(coded.get());
-  const PredictedPlaces places(chosen, bytes, 0);
+  const PredictedPlaces places(chosen, {bytes, 0, 0});
   if (places.length > capacity) return 0;
-  write_predicted_head(chosen, job.bound, bytes, 0, payload);
+  write_predicted_head(chosen, job.bound, {bytes, 0, 0}, payload);
   memcpy(payload + places.codes, coded.get(), bytes);
   return places.length;
 }
@@ -203,24 +203,26 @@ uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* 
                        int threads) {
   if (chosen.is_by_columns()) return encode_columns(job, chosen, payload, capacity, threads);
   const double bound = chosen.own_bound(job.bound);
-  const PredictionJob prediction_job{job.plan.element, job.settings, bound, chosen.multiples};
+  const PredictionJob prediction_job{job.plan.element, job.settings, bound, chosen.multiples, chosen.mask};
   const uint64_t count = job.plan.count;
   const Plan plan = chosen.codes_plan(job.plan.element);
   const auto coded = scratch_memory(capacity_of_groups(plan.element, count), "coded codes");
   CodeGroupsEncoder encoder(plan, codes_settings(job.settings.fast), coded.get() + plan.groups_offset(), threads);
   const Unserved unserved = Predicted(prediction_job, chosen, threads).encode(job.source, encoder);
-  const uint64_t codes_bytes = encoder.finish(coded.get());
-  uint64_t exact_bytes = 0;
-  Scratch exact;
-  if (unserved != Unserved::none) {
-    exact_bytes = encode_exact(job, prediction_job, chosen, unserved, coded.get(), codes_bytes, exact, threads);
-    if (exact_bytes == 0) return 0;
+  PredictedBytes bytes{encoder.finish(coded.get()), 0, 0};
+  Scratch mask, exact;
+  if (unserved != Unserved::none && chosen.mask.is_given)
+    bytes.mask = MaskBytes(prediction_job, chosen.axes, 0, count, threads).encode(job.source, mask);
+  if (unserved > Unserved::masked) {
+    bytes.exact = encode_exact(job, prediction_job, chosen, unserved, coded.get(), bytes.codes, exact, threads);
+    if (bytes.exact == 0) return 0;
   }
-  const PredictedPlaces places(chosen, codes_bytes, exact_bytes);
+  const PredictedPlaces places(chosen, bytes);
   if (places.length > capacity) return 0;
-  write_predicted_head(chosen, bound, codes_bytes, exact_bytes, payload);
-  memcpy(payload + places.codes, coded.get(), codes_bytes);
-  if (exact_bytes > 0) memcpy(payload + places.exact, exact.get(), exact_bytes);
+  write_predicted_head(chosen, bound, bytes, payload);
+  memcpy(payload + places.codes, coded.get(), bytes.codes);
+  if (bytes.mask > 0) memcpy(payload + places.mask, mask.get(), bytes.mask);
+  if (bytes.exact > 0) memcpy(payload + places.exact, exact.get(), bytes.exact);
   return places.length;
 }
 
@@ -261,20 +263,11 @@ int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int 
 
 }  // namespace
 
-void change_repeats(bool leave_out, const PredictionJob& job, const Prediction& prediction, uint64_t first,
-                    uint64_t count, uint8_t* exact, int threads) {
-  if (prediction.repeats == 0) return;
-  const uint64_t size = prediction.slices_of_repeats(), inner = prediction.slice_of_repeats();
-  for_units(difference_units(count / inner, inner), count, threads, [&](uint64_t begin, uint64_t end) {
-    isa().prediction.change_repeats(job, leave_out, size, inner, first / inner, exact, begin, end);
-  });
-}
-
 uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* payload, uint64_t capacity, int threads) {
   const Element& element = job.plan.element;
   if (!may_be_predicted(element, job.settings, axes, job.plan.count)) return 0;
   if (job.settings.has_one_bound() && !is_predictable(element, job.bound)) return 0;
-  const PredictionJob prediction_job{element, job.settings, job.bound, {}};
+  const PredictionJob prediction_job{element, job.settings, job.bound, {}, {}};
   PredictionSamples samples{};
   const Predictor predictor = job.settings.possible_predictor();
   double bound = job.bound;
@@ -293,6 +286,8 @@ const char* predicted_fault(const Element& element, const uint8_t* payload, uint
   if (const char* fault = parts.read(element, payload, length, count)) return fault;
   const Plan plan = parts.prediction.codes_plan(element);
   const char* fault = Groups{}.fault_in(plan, lossless_codec, parts.codes, parts.header.codes_bytes);
+  if (fault == nullptr && parts.mask_bytes > 0)
+    fault = Groups{}.fault_in(MaskGrid(parts.prediction.axes).plan(), lossless_codec, parts.mask, parts.mask_bytes);
   if (fault != nullptr || parts.header.exact_bytes == 0) return fault;
   return Groups{}.fault_in(make_plan(element, count), lossless_codec, parts.exact, parts.header.exact_bytes);
 }
@@ -303,14 +298,14 @@ bool decode_predicted(const Element& element, const uint8_t* payload, uint64_t l
   if (parts.read(element, payload, length, count) != nullptr) return false;
   if (parts.prediction.is_by_columns()) return decode_columns(element, parts, target, threads);
   const GroupSettings settings{};
-  const PredictionJob job{element, settings, parts.header.bound, parts.prediction.multiples};
+  const PredictionJob job = job_of(element, settings, parts);
   if (!decode_codes(job, parts.prediction, parts.codes, parts.header.codes_bytes, target, threads)) return false;
+  if (!decode_mask(job, parts, 0, count, target, threads)) return false;
   if (parts.header.exact_bytes == 0) return true;
   const uint64_t item = element.width / 8;
   const auto exact = scratch_memory(count * item, "exact elements");
   const Plan plan = make_plan(element, count);
   if (!decode_array(plan, lossless_codec, parts.exact, parts.header.exact_bytes, exact.get(), threads)) return false;
-  change_repeats(false, job, parts.prediction, 0, count, exact.get(), threads);
   for_rows(count, threads, [&](uint64_t first, uint64_t last) {
     isa().prediction.put_exact(job, exact.get(), target, first, last - first);
   });

@@ -1,6 +1,7 @@
 // A part of a predicted array: from the coarsest grid to the finest those rows alone that the part depends on. A row is
 // all of a grid at one place of its first axis that has several; rows are contiguous, and so are their codes in a step.
 #include "cpu/coarsest_grid.h"
+#include "cpu/gap_mask.h"
 #include "cpu/predicted.h"
 #include "cpu/ranges.h"
 #include "cpu/scratch.h"
@@ -159,14 +160,6 @@ bool decode_range_of_columns(const Element& element, const Prediction& predictio
   return true;
 }
 
-// The exact elements that those of a part are made of: whole slices, from a key slice on.
-IndexRange range_of_exact(const Prediction& prediction, const IndexRange& part) {
-  if (prediction.repeats == 0) return part;
-  const uint64_t inner = prediction.slice_of_repeats(), slice = part.first / inner;
-  const uint64_t key = slice - slices_behind_key(slice % prediction.slices_of_repeats());
-  return {key * inner, round_up(part.end, inner), part.count, part.item};
-}
-
 }  // namespace
 
 bool decode_range_of_predicted(const Element& element, const uint8_t* payload, uint64_t length, const IndexRange& part,
@@ -177,21 +170,20 @@ bool decode_range_of_predicted(const Element& element, const uint8_t* payload, u
   if (!codes.read(parts.prediction.codes_plan(element), lossless_codec, parts.codes, parts.header.codes_bytes))
     return false;
   const GroupSettings settings{};
-  const PredictionJob job{element, settings, parts.header.bound, parts.prediction.multiples};
+  const PredictionJob job = job_of(element, settings, parts);
   if (part.first == part.end) return true;
   if (parts.prediction.is_by_columns())
     return decode_range_of_columns(element, parts.prediction, codes, part, target, threads);
   if (!RangeDecoder(job, parts.prediction, codes, threads).decode(part.first, part.end, target)) return false;
+  if (!decode_mask(job, parts, part.first, part.end, target, threads)) return false;
   if (parts.header.exact_bytes == 0) return true;
-  const IndexRange exact_part = range_of_exact(parts.prediction, part);
-  const uint64_t exact_count = exact_part.end - exact_part.first, before = part.first - exact_part.first;
-  const auto exact = scratch_memory(exact_count * part.item, "exact elements");
+  const uint64_t count = part.end - part.first;
+  const auto exact = scratch_memory(count * part.item, "exact elements");
   if (!decode_range_of_groups(make_plan(element, part.count), lossless_codec, parts.exact, parts.header.exact_bytes,
-                              exact_part, exact.get(), threads))
+                              part, exact.get(), threads))
     return false;
-  change_repeats(false, job, parts.prediction, exact_part.first, exact_count, exact.get(), threads);
-  for_rows(part.end - part.first, threads, [&](uint64_t first, uint64_t last) {
-    isa().prediction.put_exact(job, exact.get() + before * part.item, target, first, last - first);
+  for_rows(count, threads, [&](uint64_t first, uint64_t last) {
+    isa().prediction.put_exact(job, exact.get(), target, first, last - first);
   });
   return true;
 }

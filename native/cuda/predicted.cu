@@ -10,7 +10,8 @@ namespace arrcomp::cuda {
 
 Status predicted_encode_scratch_bytes(const Element& element, std::span<const uint64_t> counts, const Device& device,
                                       uint64_t& bytes) {
-  const Kernels &kernels = kernels_of_element(element), &of_codes = kernels_of_element(code_element_of(element));
+  const Kernels &kernels = kernels_of_element(element), &of_codes = kernels_of_element(code_element_of(element)),
+                &of_masks = kernels_of_element(MaskGrid::plan_of(0).element);
   bytes = 0;
   for (const uint64_t count : counts) {
     if (count < least_predicted) continue;
@@ -18,7 +19,8 @@ Status predicted_encode_scratch_bytes(const Element& element, std::span<const ui
     const uint64_t encoder = encoder_shape(kernels, groups.elements, device).all_warps() * kernels.memory_bytes,
                    codes =
                        encoder_shape(*of_codes.codes, groups.codes, device).all_warps() * of_codes.codes->memory_bytes;
-    bytes = std::max(bytes, PredictedScratch(element, count).memory + std::max(encoder, codes));
+    const uint64_t masks = encoder_shape(of_masks, groups.elements, device).all_warps() * of_masks.memory_bytes;
+    bytes = std::max(bytes, PredictedScratch(element, count).memory + std::max({encoder, codes, masks}));
   }
   return Status::ok;
 }

@@ -16,22 +16,22 @@ struct PredictedArray {
   uint64_t grid_offsets[max_steps];  // where grids but the finest stand in `grids`
   Axes coarsest;                     // grid
   double bound;
-  bool is_active;      // it is predicted: kernels pass by all others
-  const void* source;  // elements to encode
-  uint8_t* codes;      // of all elements
-  uint8_t* grids;      // encoding: all but the finest grid; decoding: every second grid
-  uint8_t* made;       // the finest grid, as it is decoded
-  uint32_t has_exact, is_ambiguous;
-  uint64_t codes_bytes, exact_bytes;  // of the payloads
-  uint8_t *coded_codes, *coded_exact;
+  bool is_active;                   // it is predicted: kernels pass by all others
+  const void* source;               // elements to encode
+  uint8_t* codes;                   // of all elements
+  uint8_t* grids;                   // encoding: all but the finest grid; decoding: every second grid
+  uint8_t* made;                    // the finest grid, as it is decoded
+  uint32_t unserved, is_ambiguous;  // `unserved`: an Unserved, as a number that is raised by several
+  PredictedBytes bytes;             // of the payloads
+  uint8_t *coded_codes, *coded_mask, *coded_exact;
 
   // Says how the array is predicted, and that it is. `its_bound`: where it is not kept without loss.
   ARRCOMP_SHARED void predict(const Prediction& its_prediction, double its_bound, const Element& element) {
     prediction = its_prediction;
     bound = prediction.own_bound(its_bound);
     is_active = true;
-    has_exact = is_ambiguous = 0;
-    codes_bytes = exact_bytes = 0;
+    unserved = is_ambiguous = 0;
+    bytes = {};
     Axes grid = prediction.axes;
     uint64_t end = 0;
     for (int k = prediction.steps; k-- > 0;) {
@@ -46,6 +46,8 @@ struct PredictedArray {
   }
 
   ARRCOMP_SHARED uint64_t elements() const { return prediction.axes.count(); }
+  ARRCOMP_SHARED bool has_mask() const { return prediction.mask.is_given && unserved > 0; }
+  ARRCOMP_SHARED bool has_exact() const { return unserved > static_cast<uint32_t>(Unserved::masked); }
 
   // Elements of grid k: the codes of the step from there stand behind as many.
   ARRCOMP_SHARED uint64_t elements_of(int k) const {
@@ -60,6 +62,9 @@ struct PredictedArray {
   // Grid k of an array that is decoded: grids take turns.
   ARRCOMP_SHARED uint8_t* decoded_grid(int k) const { return (prediction.steps - k) % 2 == 0 ? made : grids; }
 };
+
+// What of a predicted array has a payload.
+enum class PredictedPart { codes, mask, exact };
 
 // The arrays of a step of the way.
 struct PredictionArguments {
@@ -83,30 +88,33 @@ constexpr int most_trials = Trial::most_boxes * max_candidates;
 
 // The memory of a predicted array.
 struct PredictedMemory {
-  uint64_t codes, grids, made;  // bytes of each
+  uint64_t codes, grids, made, mask;  // bytes of each
 
-  // `grid_elements`: of all grids but the finest. Coded codes take the place of the grids, and coded elements, later,
-  // that of the codes.
+  // `grid_elements`: of all grids but the finest. Coded codes take the place of the grids, and a mask's bytes, then coded
+  // elements, that of the codes.
   static PredictedMemory to_encode(const Element& element, uint64_t count, uint64_t grid_elements) {
     const uint64_t item = element.width / 8;
     const Element code = code_element_of(element);
+    const uint64_t mask = element.is_float() ? MaskGrid::most_bytes(count) : 0;
     return {larger(count * (code.width / 8), capacity_of_groups(element, count)),
-            larger(grid_elements * item, capacity_of_groups(code, count)), larger(count * item, 0)};
+            larger(grid_elements * item, capacity_of_groups(code, count)), larger(count * item, 0),
+            larger(capacity_of_groups(MaskGrid::plan_of(mask).element, mask), 0)};
   }
 
-  // Elements that are kept exactly take the place of the codes. A grid has at most two thirds of the next finer one's
+  // A mask's bytes, then elements that are kept exactly take the place of the codes. A grid has at most two thirds of the next finer one's
   // elements. `made` is the target.
   static PredictedMemory to_decode(const Element& element, uint64_t count) {
     return {larger(count * (code_element_of(element).width / 8), 0),
-            larger((count - count / 3) * (element.width / 8), 0), 0};
+            larger((count - count / 3) * (element.width / 8), 0), 0, 0};
   }
 
-  ARRCOMP_SHARED uint64_t bytes() const { return codes + grids + made; }
+  ARRCOMP_SHARED uint64_t bytes() const { return codes + grids + made + mask; }
 
   ARRCOMP_SHARED void place(PredictedArray& array, uint8_t* memory) const {
     array.codes = array.coded_exact = memory;
     array.grids = array.coded_codes = memory + codes;
     array.made = memory + codes + grids;
+    array.coded_mask = array.made + made;
   }
 
  private:
@@ -141,7 +149,7 @@ struct ChoiceArguments {
 
 // An array that is decoded, in device memory.
 struct PredictedDecoding {
-  DecodeArray codes, elements;  // of the array itself, or of what is kept exactly
+  DecodeArray codes, mask, elements;  // `elements`: of the array itself, or of what is kept exactly
   PredictedArray array;
 };
 

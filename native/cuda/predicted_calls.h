@@ -141,14 +141,27 @@ class PredictedEncoding {
     const Plan codes = make_codes_plan(element_, count), exact = make_plan(element_, count);
     const EncodeArguments of_codes =
         arguments(layout, list, a.count, a.count * codes.groups, codes.element, codes_settings(settings_.fast));
-    launcher_.template run<list_payloads<T, false>>(of_codes.groups, a, of_codes, codes);
+    launcher_.template run<list_payloads<T, PredictedPart::codes>>(of_codes.groups, a, of_codes, codes);
     launcher_.encode_codes(of_codes);
+    if constexpr (T::quantizes) encode_masks(a, layout, axes);
     launcher_.template run<find_exact_kernel<T>>(a.count * parts_of(count), a);
-    launcher_.template run<repeats_kernel<T, true>>(a.count * parts_of(count), a);
     const EncodeArguments of_exact =
         arguments(layout, list, a.count, a.count * exact.groups, element_, exact_settings(element_, settings_.fast));
-    launcher_.template run<list_payloads<T, true>>(of_exact.groups, a, of_exact, exact);
+    launcher_.template run<list_payloads<T, PredictedPart::exact>>(of_exact.groups, a, of_exact, exact);
     launcher_.encode(of_exact);
+  }
+
+  void encode_masks(const PredictionArguments& a, const PredictedScratch& layout, const Axes& axes) const {
+    const MaskGrid grid(axes);
+    const Plan plan = grid.plan();
+    launcher_.template run<mask_bits_kernel<T, false>>(a.count * grid.pieces(), a);
+    for (int axis = 0; axis < max_axes - 1; ++axis)
+      if (axes.sizes[axis] > 1)
+        launcher_.template run<mask_slices_kernel<T, true>>(a.count * parts_of(plan.count), a, axis);
+    const EncodeArguments of_masks =
+        arguments(layout, list, a.count, a.count * plan.groups, plan.element, codes_settings(settings_.fast));
+    launcher_.template run<list_payloads<T, PredictedPart::mask>>(of_masks.groups, a, of_masks, plan);
+    launcher_.encode(of_masks);
   }
 
   static constexpr uint64_t list = 1 + most_plain_boxes;  // of arrays in the scratch memory, where payloads begin
@@ -160,6 +173,16 @@ class PredictedEncoding {
   const Tables* tables_;
   uint8_t* base_;
 };
+
+template <class T, class Launcher>
+void decode_mask(const Launcher& launcher, const DecodeTask& task, PredictedDecoding* decoding,
+                 const PredictionArguments& a, const Tables* tables, uint32_t* status) {
+  const Plan most = MaskGrid::plan_of(MaskGrid::most_bytes(task.count));
+  launcher.decode(most.element, DecodeArguments{{&decoding->mask, {}, 1, most.groups}, status, tables});
+  for (int axis = 0; axis < max_axes - 1; ++axis)
+    launcher.template run<mask_slices_kernel<T, false>>(parts_of(most.count), a, axis);
+  launcher.template run<mask_bits_kernel<T, true>>(parts_of(task.count), a);
+}
 
 // Decodes an array that may be predicted. The status is 0 before.
 template <class T, class Launcher>
@@ -181,9 +204,9 @@ void decode_predicted(const Launcher& launcher, const Element& element, const De
   uint64_t parts[max_steps + 1] = {task.count};
   for (int i = 0; i < steps; ++i) parts[i + 1] = parts[i] - parts[i] / 3;
   for (int finer = steps; finer-- > 0;) launcher.template run<decode_step_kernel<T>>(parts_of(parts[finer]), a, finer);
+  if constexpr (T::quantizes) decode_mask<T>(launcher, task, decoding, a, tables, status);
   launcher.decode(element, DecodeArguments{{&decoding->elements, {}, 1, plan.groups}, status, tables});
   launcher.template run<columns_kernel<T, true>>(parts_of(task.count), a);
-  launcher.template run<repeats_kernel<T, false>>(parts_of(task.count), a);
   launcher.template run<put_exact_kernel<T>>(parts_of(task.count), a);
 }
 

@@ -5,6 +5,7 @@
 #include "codecs/predicted/coarsest.h"
 #include "codecs/predicted/columns.h"
 #include "codecs/predicted/exact.h"
+#include "codecs/predicted/gap_mask.h"
 #include "codecs/predicted/refine.h"
 #include "codecs/predicted/samples.h"
 #include "cuda/atomics.cuh"
@@ -76,11 +77,11 @@ struct AtomicSums {
 // Whether the array is predicted in any case.
 ARRCOMP_SHARED bool must_predict(const ChoiceArguments& a) { return a.main.settings.must_predict(); }
 
-// Units of sampling: the samples of differences, then those of each level of each axis.
+// Units of sampling: the samples of gaps and of differences, then those of each level of each axis.
 ARRCOMP_SHARED uint64_t sample_units(const Axes& axes) {
   int kinds = 1;
   for (uint64_t size : axes.sizes) kinds += PredictionSamples::levels_of(size);
-  return static_cast<uint64_t>(kinds * PredictionSamples::number_of(axes));
+  return static_cast<uint64_t>(PredictionSamples::number_of_gaps(axes) + kinds * PredictionSamples::number_of(axes));
 }
 
 template <class T>
@@ -124,10 +125,15 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     sample_kernel(const __grid_constant__ ChoiceArguments a) {
   const Sampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.settings, a.state->bound, a.state->samples);
-  const auto samples = static_cast<uint64_t>(PredictionSamples::number_of(a.axes));
+  const int samples = PredictionSamples::number_of(a.axes), of_gaps = PredictionSamples::number_of_gaps(a.axes);
   for (uint64_t unit = warp_of_grid(); unit < sample_units(a.axes); unit += warps_of_grid()) {
-    const int s = static_cast<int>(unit % samples);
-    int level = static_cast<int>(unit / samples) - 1, axis = 0;
+    const int number = static_cast<int>(unit) - of_gaps;
+    if (number < 0) {
+      if constexpr (T::quantizes) sampler.add_gaps(static_cast<int>(unit));
+      continue;
+    }
+    const int s = number % samples;
+    int level = number / samples - 1, axis = 0;
     if (level < 0) {
       sampler.add_differences(s);
       continue;
@@ -214,7 +220,7 @@ __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_co
       for (int shape = 0; shape < Trial::shapes; ++shape) plain[shape] += state.box_lengths[shape][box];
     for (int way = 0; way < state.count; ++way) {
       const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
-      const PredictedPlaces places(array.prediction, array.codes_bytes, array.exact_bytes);
+      const PredictedPlaces places(array.prediction, array.bytes);
       const bool is_kept = !array.is_ambiguous && places.length <= a.trial.capacity();
       bytes[way] += a.trial.counted(array.prediction, is_kept ? places.length : 0);
     }
@@ -225,6 +231,11 @@ __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_co
 }
 
 // ---- codes
+
+// What codes do not serve.
+ARRCOMP_METHOD void note(PredictedArray& array, Unserved unserved) {
+  if (unserved != Unserved::none && leader()) atomicMax(&array.unserved, static_cast<uint32_t>(unserved));
+}
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
@@ -239,16 +250,16 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     encode_step_kernel(const __grid_constant__ PredictionArguments a, int finer) {
-  const Gaps<T> gaps(a.settings);
   const auto elements = [](const Refinement& step) { return step.codes(); };
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
     const Refinement step = array.refinements[k];
     const CodeBook<T> book(step.bound, step.scale, step.multiples);
+    const Gaps<T> gaps(a.settings, array.prediction.mask);
     const Unserved unserved =
         PartOfStep<T>(step, warp_memory<Window<T>>())
             .encode(book, gaps, array.made_grid(k), array.original_grid(k + 1), array.made_grid(k + 1),
                     codes_of<T>(array) + array.elements_of(k) + begin, begin, end);
-    if (unserved != Unserved::none && leader()) atomicOr(&array.has_exact, 1u);
+    note(array, unserved);
   });
 }
 
@@ -291,14 +302,14 @@ ARRCOMP_INLINE uint64_t coarse_lines(const PredictedArray& array) {
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     encode_lines_kernel(const __grid_constant__ PredictionArguments a) {
-  const Gaps<T> gaps(a.settings);
   for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
     const Prediction& prediction = array.prediction;
+    const Gaps<T> gaps(a.settings, prediction.mask);
     const GridIntegers<T> integers(array.bound, prediction.coarse_bound(a.element, array.bound), prediction.multiples);
     const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
     const Unserved unserved =
         integers.encode(gaps, array.original_grid(0), first, size, array.made_grid(0), codes_of<T>(array) + first);
-    if (unserved != Unserved::none && leader()) atomicOr(&array.has_exact, 1u);
+    note(array, unserved);
   });
 }
 
@@ -339,50 +350,72 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     find_exact_kernel(const __grid_constant__ PredictionArguments a) {
   for_each_part(a, [&](PredictedArray& array, uint64_t begin, uint64_t end) {
-    if (array.has_exact == 0) return;
-    const bool is_clear =
-        ExactElements<T>(a.settings, array.bound).find(Unserved::others, array.source, array.made, begin, end - begin);
+    if (!array.has_exact()) return;
+    const ExactElements<T> exact(a.settings, array.prediction.mask, array.bound);
+    const bool is_clear = exact.find(Unserved::others, array.source, array.made, begin, end - begin);
     if (!is_clear && leader()) atomicOr(&array.is_ambiguous, 1u);
   });
 }
 
-// Leaves out exact elements that key slices have too, or puts them back. Decoded ones stand where codes were.
-template <class T, bool leave_out>
+// The mask of gaps: from elements to bytes, which stand where codes were, or back.
+template <class T, bool back>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
-    repeats_kernel(const __grid_constant__ PredictionArguments a) {
-  const auto units = [](const PredictedArray& array) {
-    const Prediction& prediction = array.prediction;
-    if (array.has_exact == 0 || prediction.repeats == 0) return uint64_t{0};
-    return difference_units(prediction.axes.count() / prediction.slice_of_repeats(), prediction.slice_of_repeats());
+    mask_bits_kernel(const __grid_constant__ PredictionArguments a) {
+  const auto pieces = [](const PredictedArray& array) {
+    return array.has_mask() ? MaskGrid(array.prediction.axes).pieces() : 0;
   };
-  for_each_unit(a, units, [&](PredictedArray& array, uint64_t unit) {
-    const Prediction& prediction = array.prediction;
-    const RepeatedElements<T> repeated(leave_out ? array.made : array.codes, prediction.slices_of_repeats(),
-                                       prediction.slice_of_repeats(), 0, unit);
-    if constexpr (leave_out) {
-      repeated.leave_out();
+  for_each_unit(a, pieces, [&](PredictedArray& array, uint64_t number) {
+    const MaskGrid::Piece piece = MaskGrid(array.prediction.axes).piece(number);
+    const MaskBits<T> mask(array.prediction.mask);
+    if constexpr (back) {
+      mask.put(piece, array.codes, 0, array.elements(), array.made);
     } else {
-      repeated.put_back();
+      mask.find(piece, array.source, array.codes);
     }
   });
 }
 
-// Lists what is to be encoded of each array: the codes, or the elements that are kept exactly, where there are any.
-template <class T, bool exact>
+// Takes the differences of the mask's bytes along an axis but the last, or adds them up.
+template <class T, bool take>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    mask_slices_kernel(const __grid_constant__ PredictionArguments a, int axis) {
+  const auto units = [&](const PredictedArray& array) {
+    if (!array.has_mask() || !array.prediction.mask.has_differences(axis)) return uint64_t{0};
+    const Axes bytes = MaskGrid(array.prediction.axes).bytes();
+    return difference_units(bytes.outer(axis), bytes.inner(axis));
+  };
+  for_each_unit(a, units, [&](PredictedArray& array, uint64_t unit) {
+    const Axes bytes = MaskGrid(array.prediction.axes).bytes();
+    const MaskSlices slices(array.codes, bytes.sizes[axis], bytes.inner(axis), unit);
+    if constexpr (take) {
+      slices.take();
+    } else {
+      slices.add();
+    }
+  });
+}
+
+// Lists what is to be encoded of each array, where it has any: codes, the mask, or the elements that are kept exactly.
+template <class T, PredictedPart part>
 __global__ void list_payloads(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
                               Plan plan) {
   for (uint64_t i = thread_of_grid(); i < a.count; i += threads_of_grid()) {
     PredictedArray& array = a.arrays[i];
-    const bool has_codes = array.is_active && !array.prediction.is_by_columns();
-    const bool has_any = has_codes && (!exact || (array.has_exact != 0 && array.is_ambiguous == 0));
-    const bool is_code = !exact && array.is_active;
-    e.arrays[i] = {is_code ? array.prediction.codes_plan(a.element) : plan,
-                   exact ? array.made : array.codes,
-                   exact ? array.coded_exact : array.coded_codes,
-                   exact ? &array.exact_bytes : &array.codes_bytes,
-                   i * plan.groups,
-                   {0, 0}};
-    if (!has_any) e.arrays[i].plan.groups = 0;
+    EncodeArray& listed = e.arrays[i];
+    const bool is_predicted = array.is_active && !array.prediction.is_by_columns();
+    bool has_any = is_predicted;
+    if constexpr (part == PredictedPart::codes) {
+      const Plan own = array.is_active ? array.prediction.codes_plan(a.element) : plan;
+      listed = {own, array.codes, array.coded_codes, &array.bytes.codes, i * plan.groups, {0, 0}};
+    } else if constexpr (part == PredictedPart::mask) {
+      has_any = is_predicted && array.has_mask();
+      const Plan own = has_any ? MaskGrid(array.prediction.axes).plan() : plan;
+      listed = {own, array.codes, array.coded_mask, &array.bytes.mask, i * plan.groups, {0, 0}};
+    } else {
+      has_any = is_predicted && array.has_exact() && array.is_ambiguous == 0;
+      listed = {plan, array.made, array.coded_exact, &array.bytes.exact, i * plan.groups, {0, 0}};
+    }
+    if (!has_any) listed.plan.groups = 0;
   }
   clear_placing(e);
 }
@@ -398,7 +431,7 @@ __global__ void list_columns(const __grid_constant__ PredictionArguments a, cons
     listed = {make_plan(a.element, is_listed ? array.elements() : 1, main->plan.chunks_per_group),
               array.codes,
               array.coded_codes,
-              &array.codes_bytes,
+              &array.bytes.codes,
               i * groups,
               {main->range_keys[0], main->range_keys[1]}};
     if (!is_listed) listed.plan.groups = 0;
@@ -412,7 +445,7 @@ __global__ void finish_predicted(const __grid_constant__ PredictionArguments a,
                                  const __grid_constant__ EncodeArguments plain, uint64_t capacity) {
   PredictedArray& array = a.arrays[0];
   EncodeArray& target = plain.arrays[0];
-  const PredictedPlaces places(array.prediction, array.codes_bytes, array.exact_bytes);
+  const PredictedPlaces places(array.prediction, array.bytes);
   const bool is_kept = array.is_active && array.is_ambiguous == 0 && places.length <= capacity;
   const auto copy = [](const uint8_t* from, uint8_t* to, uint64_t bytes) {  // multiples of 4
     const auto* const words = reinterpret_cast<const uint32_t*>(from);
@@ -421,10 +454,11 @@ __global__ void finish_predicted(const __grid_constant__ PredictionArguments a,
   };
   clear_placing(plain);
   if (!is_kept) return;
-  copy(array.coded_codes, target.payload + places.codes, array.codes_bytes);
-  copy(array.coded_exact, target.payload + places.exact, array.exact_bytes);
+  copy(array.coded_codes, target.payload + places.codes, array.bytes.codes);
+  copy(array.coded_mask, target.payload + places.mask, array.bytes.mask);
+  copy(array.coded_exact, target.payload + places.exact, array.bytes.exact);
   if (thread_of_grid() != 0) return;
-  write_predicted_head(array.prediction, array.bound, array.codes_bytes, array.exact_bytes, target.payload);
+  write_predicted_head(array.prediction, array.bound, array.bytes, target.payload);
   *target.length = places.length;
   target.plan.groups = 0;
 }
@@ -438,7 +472,7 @@ __global__ void open_predicted(const __grid_constant__ DecodeTask task, Element 
   if (threadIdx.x != 0) return;
   DecodeArray nothing{make_plan(element, task.count), nullptr, 0, nullptr, nullptr, 0};
   nothing.plan.groups = 0;
-  decoding->codes = decoding->elements = nothing;
+  decoding->codes = decoding->mask = decoding->elements = nothing;
   PredictedArray& array = decoding->array;
   array.is_active = false;
   const uint64_t length = task.length == nullptr ? task.limit : read_number(task.length);
@@ -465,8 +499,12 @@ __global__ void open_predicted(const __grid_constant__ DecodeTask task, Element 
   }
   decoding->codes = {
       parts.prediction.codes_plan(element), parts.codes, parts.header.codes_bytes, nullptr, array.codes, 0};
+  if (parts.mask_bytes > 0) {
+    array.unserved = static_cast<uint32_t>(Unserved::masked);
+    decoding->mask = {MaskGrid(array.prediction.axes).plan(), parts.mask, parts.mask_bytes, nullptr, array.codes, 0};
+  }
   if (parts.header.exact_bytes == 0) return;
-  array.has_exact = 1;
+  array.unserved = static_cast<uint32_t>(Unserved::others);
   decoding->elements = {plan, parts.exact, parts.header.exact_bytes, nullptr, array.codes, 0};
 }
 
@@ -475,7 +513,7 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     put_exact_kernel(const __grid_constant__ PredictionArguments a) {
   for_each_part(a, [&](PredictedArray& array, uint64_t begin, uint64_t end) {
-    if (array.has_exact != 0) ExactElements<T>::put(array.codes, array.made, begin, end - begin);
+    if (array.has_exact()) ExactElements<T>::put(array.codes, array.made, begin, end - begin);
   });
 }
 

@@ -20,7 +20,10 @@ inline bool is_predicted(const Codec& codec, const uint8_t* payload, uint64_t le
 ARRCOMP_SHARED bool is_by_columns(const PredictedHeader& header) { return (header.differences & columns_flag) != 0; }
 
 ARRCOMP_SHARED bool has_multiples(const PredictedHeader& header) {
-  return !is_by_columns(header) && (header.differences >> multiples_shift & 1) != 0;
+  return !is_by_columns(header) && (header.differences & multiples_flag) != 0;
+}
+ARRCOMP_SHARED bool has_mask(const PredictedHeader& header) {
+  return !is_by_columns(header) && (header.differences & mask_flag) != 0;
 }
 
 // Whether the header is one of columns, as far as it says more of an array that is predicted.
@@ -37,6 +40,8 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
   const auto is_scale = [](uint16_t scale) { return scale > 0 && scale <= full_scale; };
   if (!is_predictable(element) || header.mark != 0 || header.steps > max_steps) return false;
   if (is_by_columns(header) ? !are_columns(header) : !is_scale(header.coarse_scale)) return false;
+  if (!is_by_columns(header) && (header.differences & unused_flag) != 0) return false;
+  if (has_mask(header) && !element.is_float()) return false;
   if (!header.axes.have(count)) return false;
   if (has_multiples(header) && !(is_lossless && are_multiples(element, multiples))) return false;
   if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
@@ -51,11 +56,20 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
   return true;
 }
 
+// Whether it is a mask of an array of such elements.
+ARRCOMP_SHARED bool is_mask(const Element& element, const Axes& axes, const MaskHeader& mask) {
+  const MaskGrid grid(axes);
+  for (int a = 0; a < max_axes; ++a)
+    if ((mask.axes >> a & 1) != 0 && !grid.has_axis(a)) return false;
+  return mask.axes < 1 << max_axes && (element.width == 64 || mask.fill >> element.width == 0);
+}
+
 // A payload's parts, checked but for the groups in them.
 struct PredictedParts {
   PredictedHeader header;
   Prediction prediction;
-  const uint8_t *codes, *exact;
+  const uint8_t *codes, *mask, *exact;
+  uint64_t mask_bytes;  // of the payload of the mask; 0 where there is none
 
   // What is corrupt, or null. Reads nothing but headers and steps.
   ARRCOMP_SHARED const char* read_head(const Element& element, const uint8_t* payload, uint64_t length,
@@ -68,8 +82,8 @@ struct PredictedParts {
     const bool has_columns = is_by_columns(header);
     prediction.column_axes = has_columns ? header.differences & (columns_flag - 1) : 0;
     prediction.band = has_columns ? header.coarse_scale : 0;
-    prediction.differences = has_columns ? 0 : header.differences & ((1 << repeats_shift) - 1);
-    prediction.repeats = has_columns ? 0 : header.differences >> repeats_shift & (max_axes - 1);
+    prediction.differences = has_columns ? 0 : header.differences & (mask_flag - 1);
+    prediction.mask = {};
     prediction.has_wide_groups = false;
     prediction.coarse_scale = header.coarse_scale;
     prediction.steps = header.steps;
@@ -85,24 +99,56 @@ struct PredictedParts {
     PayloadHeader codes_header{};
     if (header.codes_bytes >= sizeof codes_header) memcpy(&codes_header, codes, sizeof codes_header);
     prediction.has_wide_groups = codes_header.chunks_per_group == max_chunks_of_codes;
+    return nullptr;
+  }
+
+  // All parts, and whether mask and exact elements are kept without loss, and columns within the bound.
+  ARRCOMP_SHARED const char* read(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count) {
+    if (const char* fault = read_head(element, payload, length, count)) return fault;
+    if (const char* fault = read_parts(element, length - prediction.codes_offset())) return fault;
+    if (prediction.is_by_columns())
+      return bound_of(codes, header.codes_bytes) == header.bound ? nullptr : "bound of the columns: not the array's";
+    if (bound_of(mask, mask_bytes) != 0) return "bound of the mask: not 0";
+    return bound_of(exact, header.exact_bytes) == 0 ? nullptr : "bound of the exact elements: not 0";
+  }
+
+  // What stands behind the codes.
+  ARRCOMP_SHARED uint64_t bytes_behind_codes(uint64_t length) const {
+    return length - prediction.codes_offset() - header.codes_bytes;
+  }
+
+ private:
+  // Where parts are in the `left` bytes from the codes on.
+  ARRCOMP_SHARED const char* read_parts(const Element& element, uint64_t left) {
+    uint64_t end = header.codes_bytes;
+    mask_bytes = 0;
+    if (has_mask(header))
+      if (const char* fault = read_mask(element, left, end)) return fault;
     if (header.exact_bytes == 0)
-      return header.codes_bytes == left ? nullptr : "payload length: not that of header, steps and codes";
-    const uint64_t before = round_up(header.codes_bytes, 8);
+      return end == left ? nullptr : "payload length: not that of header, steps, codes and mask";
+    const uint64_t before = round_up(end, 8);
     if (before > left || header.exact_bytes != left - before)
-      return "payload length: not that of header, steps, codes and exact elements";
+      return "payload length: not that of header, steps, codes, mask and exact elements";
     exact = codes + before;
     return nullptr;
   }
 
-  // The same, and whether exact elements are kept without loss, and columns within the bound.
-  ARRCOMP_SHARED const char* read(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count) {
-    if (const char* fault = read_head(element, payload, length, count)) return fault;
-    if (prediction.is_by_columns())
-      return bound_of(codes, header.codes_bytes) == header.bound ? nullptr : "bound of the columns: not the array's";
-    return bound_of(exact, header.exact_bytes) == 0 ? nullptr : "bound of the exact elements: not 0";
+  // The mask behind `end` of the `left` bytes from the codes on; `end` moves behind it.
+  ARRCOMP_SHARED const char* read_mask(const Element& element, uint64_t left, uint64_t& end) {
+    MaskHeader head;
+    const uint64_t at = round_up(end, 8);
+    if (at > left || left - at < sizeof head) return "mask: its header is behind the payload's end";
+    memcpy(&head, codes + at, sizeof head);
+    if (!is_mask(element, prediction.axes, head)) return "mask: not one of this data type and axes";
+    const uint64_t begin = at + sizeof head;
+    if (head.bytes == 0 || head.bytes > left - begin) return "mask: longer than the payload, or empty";
+    prediction.mask = {head.fill, static_cast<uint8_t>(head.axes), true};
+    mask = codes + begin;
+    mask_bytes = head.bytes;
+    end = begin + mask_bytes;
+    return nullptr;
   }
 
- private:
   // That of a payload; of none 0.
   ARRCOMP_SHARED static double bound_of(const uint8_t* payload, uint64_t length) {
     PayloadHeader header{};
@@ -111,40 +157,57 @@ struct PredictedParts {
   }
 };
 
-// Where parts of these lengths stand, and how long the payload is.
-struct PredictedPlaces {
-  uint64_t codes, exact, length;
-
-  ARRCOMP_SHARED PredictedPlaces(const Prediction& prediction, uint64_t codes_bytes, uint64_t exact_bytes)
-      : codes(prediction.codes_offset()),
-        exact(codes + round_up(codes_bytes, 8)),
-        length(exact_bytes == 0 ? codes + codes_bytes : exact + exact_bytes) {}
+// Lengths of payloads; 0 of one that is not there.
+struct PredictedBytes {
+  uint64_t codes, mask, exact;
 };
 
-// Writes header, steps and multiples, and what stands between the parts.
-ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bound, uint64_t codes_bytes,
-                                         uint64_t exact_bytes, uint8_t* payload) {
-  const PredictedPlaces places(prediction, codes_bytes, exact_bytes);
-  const bool has_columns = prediction.is_by_columns();
+// Where parts of these lengths stand, and how long the payload is.
+struct PredictedPlaces {
+  uint64_t codes, mask, exact, length;
+
+  ARRCOMP_SHARED PredictedPlaces(const Prediction& prediction, const PredictedBytes& bytes)
+      : codes(prediction.codes_offset()) {
+    uint64_t end = codes + bytes.codes;
+    mask = round_up(end, 8) + sizeof(MaskHeader);
+    if (bytes.mask > 0) end = mask + bytes.mask;
+    exact = round_up(end, 8);
+    length = bytes.exact > 0 ? exact + bytes.exact : end;
+  }
+};
+
+// Writes header, steps and multiples, the mask's header, and what stands between the parts.
+ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bound, const PredictedBytes& bytes,
+                                         uint8_t* payload) {
+  const PredictedPlaces places(prediction, bytes);
+  const bool has_columns = prediction.is_by_columns(), has_mask = bytes.mask > 0;
   const int modes = has_columns ? columns_flag | prediction.column_axes
-                                : prediction.differences | prediction.repeats << repeats_shift |
-                                      (prediction.multiples.is_given() ? 1 : 0) << multiples_shift;
+                                : prediction.differences | (has_mask ? mask_flag : 0) |
+                                      (prediction.multiples.is_given() ? multiples_flag : 0);
   const PredictedHeader header{bound,
                                0,
                                static_cast<uint8_t>(prediction.steps),
                                static_cast<uint8_t>(modes),
                                has_columns ? prediction.band : prediction.coarse_scale,
                                prediction.axes,
-                               codes_bytes,
-                               exact_bytes};
+                               bytes.codes,
+                               bytes.exact};
   const auto steps = static_cast<uint64_t>(prediction.steps) * sizeof(Step),
              multiples = multiples_offset(prediction.steps);
   memcpy(payload, &header, sizeof header);
   memcpy(payload + sizeof header, prediction.step, steps);
   for (uint64_t at = sizeof header + steps; at < multiples; ++at) payload[at] = 0;
   if (prediction.multiples.is_given()) memcpy(payload + multiples, &prediction.multiples, sizeof(Multiples));
-  if (exact_bytes == 0) return;
-  for (uint64_t at = places.codes + codes_bytes; at < places.exact; ++at) payload[at] = 0;
+  uint64_t end = places.codes + bytes.codes;
+  if (has_mask) {
+    const MaskHeader mask{prediction.mask.fill, prediction.mask.axes, bytes.mask};
+    const uint64_t at = places.mask - sizeof mask;
+    for (; end < at; ++end) payload[end] = 0;
+    memcpy(payload + at, &mask, sizeof mask);
+    end = places.mask + bytes.mask;
+  }
+  if (bytes.exact == 0) return;
+  for (; end < places.exact; ++end) payload[end] = 0;
 }
 
 }  // namespace arrcomp

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "inline.h"
+#include "stream/gap_mask.h"
 #include "stream/multiples.h"
 #include "stream/plan.h"
 #include "stream/settings.h"
@@ -15,7 +16,6 @@ constexpr int max_candidates = 5;  // for how an array is predicted
 constexpr int full_scale = 4096;
 constexpr int max_band = 1 << 14;  // rows
 constexpr int absent_element = 1;  // bits of an element that is not kept exactly: the least number above 0
-constexpr int ended_element = 2;   // where elements are repeated: bits of one that is absent, but not in its key slice
 
 // How the values between those of a coarser grid are predicted: from two or from four of these. Behind the end of a line of
 // the grid a polynomial continues it, or its last value is held.
@@ -33,9 +33,10 @@ class Interpolation {
   uint8_t bits_;
 };
 
-// Which elements their codes do not bring within the bound: none, nothing but gaps, which show without decoding, or others
-// too.
-enum class Unserved : uint8_t { none, gaps, others };
+// Which elements their codes do not bring within the bound: none, those in the mask of gaps alone, other gaps too, which
+// show without decoding, or others too.
+enum class Unserved : uint8_t { none, masked, gaps, others };
+constexpr int unserved_kinds = 4;
 
 // A step of refinement: along `axis` the values between those of the coarser grid are predicted from these.
 struct Step {
@@ -119,7 +120,7 @@ struct Prediction {
   uint16_t band;          // of columns: rows
   uint8_t differences;    // bit a: the coarsest grid is coded by its differences along axis a
   uint16_t coarse_scale;  // of its bound, in 4096ths
-  uint8_t repeats;        // 1 + the axis along which elements that are kept exactly are not repeated; 0: none
+  GapMask mask;           // written where there are gaps
   bool has_wide_groups;   // of codes
   Multiples multiples;    // without loss: of what elements are
   int steps;
@@ -154,10 +155,6 @@ struct Prediction {
   // values.)
   ARRCOMP_SHARED bool has_differences(int axis) const { return (differences >> axis & 1) != 0; }
 
-  // Of a block, and elements of one.
-  ARRCOMP_SHARED uint64_t slices_of_repeats() const { return axes.sizes[repeats - 1]; }
-  ARRCOMP_SHARED uint64_t slice_of_repeats() const { return axes.inner(repeats - 1); }
-
   ARRCOMP_SHARED bool is_by_columns() const { return column_axes > 0; }
   ARRCOMP_SHARED Columns columns() const {
     const int before = max_axes - 1 - column_axes;
@@ -176,19 +173,15 @@ ARRCOMP_SHARED constexpr uint64_t difference_units(uint64_t outer, uint64_t inne
   return outer * ceil_div(inner, column_size);
 }
 
-// Slices whose elements are repeated stand so far apart: a part of an array needs few others.
-constexpr uint64_t key_distance = 16;
-ARRCOMP_SHARED constexpr uint64_t slices_behind_key(uint64_t slice) { return slice % key_distance; }
-
-// Where `differences` ends and `repeats` begins in a byte of the header, and where it says whether there are multiples;
-// or that elements stand by columns, of which it then says how many axes they have.
-constexpr int repeats_shift = 4, multiples_shift = 6, columns_flag = 1 << 7;
+// In a byte of the header, behind `differences`: whether there is a mask, and whether there are multiples; or that elements
+// stand by columns, of which it then says how many axes they have.
+constexpr int mask_flag = 1 << 4, unused_flag = 1 << 5, multiples_flag = 1 << 6, columns_flag = 1 << 7;
 
 // A payload of a predicted array begins with this; PayloadHeader's number of chunks would be 0.
 struct PredictedHeader {
   double bound;
   uint32_t mark;               // 0
-  uint8_t steps, differences;  // and repeats, and multiples; or axes of columns
+  uint8_t steps, differences;  // and what else there is; or axes of columns
   uint16_t coarse_scale;       // or rows of a band
   Axes axes;
   uint64_t codes_bytes;  // of the payload of the codes

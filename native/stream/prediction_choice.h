@@ -18,12 +18,23 @@ struct SampledCost {
   }
 };
 
+// Gaps among samples.
+struct SampledGaps {
+  struct Kind {
+    uint64_t number, bits;  // the largest bits
+  };
+  static constexpr int kinds = 3;  // the fill value, the usual NaN, any other
+
+  Kind of_kind[kinds];
+  uint64_t mask_bytes[axis_sets];  // bytes of a mask that are not 0, by its differences along each set of axes
+};
+
 // What was sampled of an array; all is 0 before. Plain sums: the order of samples does not show.
 struct PredictionSamples {
   SampledCost differences[axis_sets];  // along each set of axes that the array has
   SampledCost linear[max_axes][max_levels], cubic[max_axes][max_levels];
   SampledCost continued[max_axes][max_levels], held[max_axes][max_levels];  // of values behind the last ones of lines
-  SampledCost edges[max_axes];                                              // of gaps along each axis, not bits
+  SampledGaps gaps;
   uint64_t largest_bits;     // of the largest value, in the arithmetic type
   SampledMultiples numbers;  // before all others
   Multiples multiples;       // chosen by these: what the others are samples of, then without loss
@@ -39,6 +50,8 @@ struct PredictionSamples {
     const uint64_t rows = axes.count() >> 15;
     return static_cast<int>(rows < 12 ? 12 : rows > 64 ? 64 : rows);
   }
+  // Edges of gaps are few.
+  ARRCOMP_SHARED static int number_of_gaps(const Axes& axes) { return 16 * number_of(axes); }
 
   // How often an axis may be halved: grids have values on both sides of what is predicted.
   ARRCOMP_SHARED static int levels_of(uint64_t size) {
@@ -146,8 +159,6 @@ class PredictionChoice {
   static constexpr double scaled_below = 2;  // bits a value: smaller bounds for coarse grids are worth a trial
   static constexpr double wide_below = 1;    // bits a value: the coder's states weigh much
   static constexpr uint64_t wide_from = 1 << 16;
-  static constexpr uint64_t least_edges = 4;   // of samples: fewer tell little
-  static constexpr uint64_t fewer_edges = 16;  // each element of a change costs as much as many edges
 
   ARRCOMP_SHARED static double least(double a, double b) { return a < b ? a : b; }
 
@@ -164,13 +175,42 @@ class PredictionChoice {
     return bits_a_value < wide_below && axes_.count() >= wide_from;
   }
 
-  // The axis along which gaps change least, where that is far less often than on lines, which take no repeats.
-  ARRCOMP_SHARED uint8_t best_repeats() const {
-    int best = max_axes - 1;
-    for (int a = 0; a < max_axes - 1; ++a)
-      if (axes_.sizes[a] > 1 && samples_.edges[a].bits < samples_.edges[best].bits) best = a;
-    const bool is_worth = samples_.edges[best].bits * fewer_edges + least_edges < samples_.edges[max_axes - 1].bits;
-    return static_cast<uint8_t>(is_worth ? best + 1 : 0);
+  // Of the gaps that are the most, if any was found.
+  ARRCOMP_SHARED GapMask mask() const {
+    const auto& kinds = samples_.gaps.of_kind;
+    int most = 0;
+    for (int kind = 1; kind < SampledGaps::kinds; ++kind)
+      if (kinds[kind].number > kinds[most].number) most = kind;
+    if (kinds[most].number == 0) return {};
+    return {kinds[most].bits, axes_of_mask(), true};
+  }
+
+  ARRCOMP_SHARED uint8_t axes_of_mask() const {
+    const MaskGrid grid(axes_);
+    int best = 0;
+    for (int set = 1; set < axis_sets; ++set) {
+      bool has_all = has_axes(axes_, set);
+      for (int a = 0; a < max_axes; ++a) has_all = has_all && ((set >> a & 1) == 0 || grid.has_axis(a));
+      if (has_all && bytes_of_mask(set) < bytes_of_mask(best)) best = set;
+    }
+    return static_cast<uint8_t>(best);
+  }
+
+  // Those of all elements' differences that are not 0, if there were as many as were sampled. Where an axis begins there is
+  // none along it, and samples are from elsewhere.
+  ARRCOMP_SHARED double bytes_of_mask(int set) const {
+    double bytes = 0;
+    for (int part = 0; part <= set; ++part) {
+      if ((part & ~set) != 0) continue;
+      double weight = 1;
+      for (int a = 0; a < max_axes; ++a) {
+        if ((set >> a & 1) == 0) continue;
+        const double first = 1 / static_cast<double>(axes_.sizes[a]);
+        weight = weight * ((part >> a & 1) != 0 ? 1 - first : first);
+      }
+      bytes = bytes + weight * static_cast<double>(samples_.gaps.mask_bytes[part]);
+    }
+    return bytes;
   }
 
   // Steps leave room for what rounding adds to an error, next to the largest value: up to one unit in its last place, or
@@ -191,7 +231,7 @@ class PredictionChoice {
     chosen.differences = static_cast<uint8_t>(least_of_differences());
     chosen.coarse_scale = base_scale();
     chosen.multiples = samples_.multiples;
-    chosen.repeats = best_repeats();
+    chosen.mask = mask();
     chosen.has_wide_groups = are_wide(samples_.differences[chosen.differences].mean());
     chosen.steps = 0;
   }

@@ -224,24 +224,6 @@ def test_a_field_with_gaps_is_still_predicted(gaps: str, fill: float) -> None:
     assert nbytes_of(x, predicted) < 0.95 * nbytes_of(x, codec)
 
 
-@pytest.mark.parametrize("codec", [ErrorBounded(abs=0.05, predictor="interpolation"), Lossless(predictor="lorenzo")])
-@pytest.mark.parametrize("name", FLOATS)
-def test_gaps_that_stay_where_they_are_take_few_bytes(name: str, codec: Codec) -> None:
-    """As land does in a series of maps of the sea. Few that come and go are no harm."""
-    x = field(name, 30, 20, 50)
-    map_of_gaps = np.random.default_rng(6).random(x.shape[1:]) < 0.2
-    x[:, map_of_gaps] = np.nan
-    x[7, 3:9, ::3] = np.nan
-    x[9, map_of_gaps] = 1
-    moving = field(name, 30, 20, 50)
-    for i, each in enumerate(moving):
-        each[np.roll(map_of_gaps, i)] = np.nan
-    checks.check_codec(x, codec)
-    assert prediction_of(x, codec).repeats == 2
-    assert prediction_of(moving, codec).repeats == 0
-    assert exact_nbytes(x, codec) < exact_nbytes(moving, codec) / 3
-
-
 def test_few_states_where_codes_take_few_bits() -> None:
     x = field("float32", 200, 400)
     codec = ErrorBounded(abs=1e-2, predictor="interpolation")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -206,6 +206,14 @@ def test_hostile_shapes_are_refused(name: str, shape: tuple[int, ...]) -> None:
 
 PREDICTED = [name for name in SMALL if name.startswith("predicted")]
 AXES_OFFSET, LENGTHS_OFFSET, STEPS_OFFSET = 16, 48, 64  # in the payload of a predicted array
+MASK_FLAG, MULTIPLES_FLAG = 16, 64  # of its byte 13
+MASKED = [
+    "predicted, exact",
+    "predicted, exact, float64",
+    "predicted, mask",
+    "predicted, mask of short lines",
+    "predicted, lossless differences",
+]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +222,7 @@ AXES_OFFSET, LENGTHS_OFFSET, STEPS_OFFSET = 16, 48, 64  # in the payload of a pr
         pytest.param(0, "<d", [-1.0, 2.0**-1001, 5e-324, float("inf"), float("nan")], id="bound"),
         pytest.param(8, "<I", [1, 4, 2**31], id="mark"),
         pytest.param(12, "<B", [65, 255], id="number of steps"),
-        pytest.param(13, "<B", [128, 192, 255], id="differences, repeats, multiples"),
+        pytest.param(13, "<B", [32, 47, 48, 128, 192, 255], id="differences, mask, multiples"),
         pytest.param(14, "<H", [0, 4097, 65535], id="scale"),
         pytest.param(AXES_OFFSET, "<Q", [0, 2, 2**32, 2**63, 2**64 - 1], id="first axis"),
         pytest.param(AXES_OFFSET + 24, "<Q", [0, 1, 2**63, 2**64 - 1], id="last axis"),
@@ -311,7 +319,7 @@ def test_steps_in_any_order_are_read(name: str) -> None:
     small = SMALL[name]()
     start, end = checks.payload_span(small)
     sizes = struct.unpack_from("<4Q", small, start + AXES_OFFSET)
-    has_multiples = small[start + 13] & 64
+    others = small[start + 13] & (MASK_FLAG | MULTIPLES_FLAG)
     behind_steps = start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
     rng = np.random.default_rng(9)
     for _ in range(40):
@@ -324,7 +332,7 @@ def test_steps_in_any_order_are_read(name: str) -> None:
                 steps.append(struct.pack("<BBH", axis, int(rng.integers(2)), int(rng.integers(1, 4097))))
         packed = b"".join(reversed(steps))
         head = bytearray(small[start : start + STEPS_OFFSET])
-        head[12:14] = len(steps), int(rng.integers(64)) + has_multiples
+        head[12:14] = len(steps), int(rng.integers(16)) + others
         altered = bytes(head) + packed + bytes(-len(packed) % 8) + small[behind_steps:end]
         assert assert_reader_agrees(resized(small, altered))
 
@@ -340,36 +348,102 @@ def test_a_step_along_an_axis_of_one_slice_is_refused(name: str) -> None:
     assert_refused(resized(small, head + steps + bytes(-len(steps) % 8) + small[codes_at:end]))
 
 
-@pytest.mark.parametrize("value", [1.0, 2.0**-126, -1.0, float("inf"), float("nan")])
-@pytest.mark.parametrize("part", ["codes", "exact elements"])
-def test_bounds_of_the_payloads_in_a_predicted_array_are_refused(part: str, value: float) -> None:
-    small = SMALL["predicted, exact"]()
-    start, end = checks.payload_span(small)
-    codes_nbytes, _ = struct.unpack_from("<QQ", small, start + LENGTHS_OFFSET)
-    at = start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
-    if part == "exact elements":
-        at += (codes_nbytes + 7) // 8 * 8
-    body = bytearray(small[:end])
-    struct.pack_into("<d", body, at, value)
-    assert_refused(checks.seal(body))
+class Parts(NamedTuple):
+    """The payload of a predicted array that has all parts, cut up."""
+
+    head: bytes
+    codes: bytes
+    mask_head: bytes
+    mask: bytes
+    exact: bytes
+
+    def joined(self) -> bytes:
+        """The payload, with the lengths that the parts have."""
+        head = bytearray(self.head)
+        struct.pack_into("<QQ", head, LENGTHS_OFFSET, len(self.codes), len(self.exact))
+        mask_head = self.mask_head[:16] + struct.pack("<Q", len(self.mask))
+        mask = _padded(self.mask) if self.exact else self.mask
+        return bytes(head) + _padded(self.codes) + mask_head + mask + self.exact
 
 
-@pytest.mark.parametrize("part", ["codes", "exact elements"])
-def test_predicted_arrays_in_a_predicted_array_are_refused(part: str) -> None:
-    small = SMALL["predicted, exact"]()
+def _padded(part: bytes) -> bytes:
+    return part + bytes(-len(part) % 8)
+
+
+def _parts(small: bytes) -> Parts:
     start, end = checks.payload_span(small)
     payload = small[start:end]
-    codes_nbytes, _ = struct.unpack_from("<QQ", payload, LENGTHS_OFFSET)
+    codes_nbytes, exact_nbytes = struct.unpack_from("<QQ", payload, LENGTHS_OFFSET)
     codes_at = STEPS_OFFSET + (4 * payload[12] + 7) // 8 * 8
-    exact_at = codes_at + (codes_nbytes + 7) // 8 * 8
-    codes, exact = payload[codes_at : codes_at + codes_nbytes], payload[exact_at:]
-    if part == "codes":
-        codes = payload
-    else:
-        exact = payload
-    head = bytearray(payload[:codes_at])
-    struct.pack_into("<QQ", head, LENGTHS_OFFSET, len(codes), len(exact))
-    assert_refused(resized(small, bytes(head) + codes + bytes(-len(codes) % 8) + exact))
+    mask_at = codes_at + (codes_nbytes + 7) // 8 * 8 + 24
+    (mask_nbytes,) = struct.unpack_from("<Q", payload, mask_at - 8)
+    return Parts(
+        payload[:codes_at],
+        payload[codes_at : codes_at + codes_nbytes],
+        payload[mask_at - 24 : mask_at],
+        payload[mask_at : mask_at + mask_nbytes],
+        payload[len(payload) - exact_nbytes :],
+    )
+
+
+def test_the_parts_of_a_predicted_array_make_it() -> None:
+    small = SMALL["predicted, exact"]()
+    assert resized(small, _parts(small).joined()) == small
+
+
+@pytest.mark.parametrize("value", [1.0, 2.0**-126, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("part", ["codes", "mask", "exact"])
+def test_bounds_of_the_payloads_in_a_predicted_array_are_refused(part: str, value: float) -> None:
+    small = SMALL["predicted, exact"]()
+    parts = _parts(small)
+    altered = struct.pack("<d", value) + getattr(parts, part)[8:]
+    assert_refused(resized(small, parts._replace(**{part: altered}).joined()))
+
+
+@pytest.mark.parametrize("part", ["codes", "mask", "exact"])
+def test_predicted_arrays_in_a_predicted_array_are_refused(part: str) -> None:
+    small = SMALL["predicted, exact"]()
+    parts = _parts(small)
+    assert_refused(resized(small, parts._replace(**{part: parts.joined()}).joined()))
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_hostile_masks_are_refused(name: str) -> None:
+    small = SMALL[name]()
+    parts = _parts(small)
+    fill, axes, nbytes = struct.unpack("<QQQ", parts.mask_head)
+    width = checks.array_of(small).dtype.itemsize * 8
+    heads = [(fill, other, nbytes) for other in (16, 255, 2**63)]
+    heads += [(fill, axes, other) for other in (0, nbytes - 4, nbytes + 4, 2**32, 2**63, 2**64 - 8)]
+    heads += [(fill | 1 << width, axes, nbytes)] if width < 64 else []
+    payload = parts.joined()
+    at = payload.index(parts.mask_head + parts.mask)
+    for head in heads:
+        assert_refused(resized(small, payload[:at] + struct.pack("<QQQ", *head) + payload[at + 24 :]))
+    assert_refused(resized(small, parts._replace(mask=b"").joined()))
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masks_along_any_axes_are_read(name: str) -> None:
+    """And of any fill. Axes of one place, and short ones at the end, which lines have, are refused."""
+    small = SMALL[name]()
+    parts = _parts(small)
+    sizes = struct.unpack_from("<4Q", parts.head, AXES_OFFSET)
+    refused = [size == 1 or math.prod(sizes[axis + 1 :]) < 32 for axis, size in enumerate(sizes[:3])]
+    for axes in range(16):
+        altered = parts._replace(mask_head=struct.pack("<QQQ", 5, axes, 0)).joined()
+        if any(own and axes >> axis & 1 for axis, own in enumerate(refused)):
+            assert_refused(resized(small, altered))
+        else:
+            assert assert_reader_agrees(resized(small, altered))
+
+
+@pytest.mark.parametrize("name", PREDICTED)
+def test_a_mask_is_there_or_is_not(name: str) -> None:
+    small = SMALL[name]()
+    start, _ = checks.payload_span(small)
+    assert (name in MASKED) == bool(small[start + 13] & MASK_FLAG)
+    assert_refused(_with(small, "<B", 13, small[start + 13] ^ MASK_FLAG))
 
 
 @pytest.mark.parametrize("count", [699, 673, 672, 701, 704, 705, 1, 4096, 4097])

@@ -66,6 +66,13 @@ def exact_nbytes(x: Array, codec: Codec) -> int:
     return int.from_bytes(payload_of(checks.stream_of(x, codec))[56:64], "little")
 
 
+def mask_of(x: Array, codec: Codec) -> reference_reader.GapMask:
+    """The mask of a predicted array, which must have one."""
+    found = reference_reader.describe_mask(checks.stream_of(x, codec))
+    assert found is not None
+    return found
+
+
 KINDS: dict[str, tuple[float, float]] = {  # multiplier, divisor
     **{f"{places} decimal places": (1, 10.0**places) for places in range(1, 6)},
     **{f"times 0.1 ^ {places}": (10.0**-places, 1) for places in range(1, 5)},

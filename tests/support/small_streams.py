@@ -119,6 +119,13 @@ def _field_with_gaps(dtype: Any, *shape: int) -> Array:
     return array
 
 
+def _field_with_a_map(dtype: Any, *shape: int) -> Array:
+    """A series of maps with the same gaps in all of them."""
+    array = _field(dtype, *shape)
+    array[:, _field("f8", *shape[1:]) > 1] = np.nan
+    return array
+
+
 def _buckets_and_tail() -> Array:
     return weights(600).astype(checks.numpy_dtype("bfloat16"))
 
@@ -195,6 +202,12 @@ SMALL: dict[str, Callable[[], bytes]] = {
     ),
     "predicted, exact, float64": lambda: checks.stream_of(
         _field_with_gaps("f8", 20, 30), ErrorBounded(abs=2e-2, predictor="interpolation")
+    ),
+    "predicted, mask": lambda: checks.stream_of(
+        _field_with_a_map("f4", 7, 8, 33), ErrorBounded(abs=2e-2, predictor="lorenzo")
+    ),
+    "predicted, mask of short lines": lambda: checks.stream_of(
+        _field_with_a_map("f2", 6, 20, 5), Lossless(predictor="interpolation")
     ),
     "predicted, lossless": lambda: checks.stream_of(_field("f2", 5, 9, 14), Lossless(predictor="interpolation")),
     "predicted, multiples": lambda: checks.stream_of(_decimals("f4", 19, 37), Lossless(predictor="interpolation")),

@@ -41,17 +41,18 @@ ARRCOMP_METHOD void replace_elements(void* array, uint64_t first, int n, typenam
   replace_row(const_cast<typename T::storage*>(element_pointer<T>(array, first)), bits, n);
 }
 
-// What of an array's elements is not predicted from: NaN, infinities and the fill value.
+// What of an array's elements is not predicted from: NaN, infinities and the fill value; and which of it a mask has.
 template <class T>
 struct Gaps {
   using Real = typename T::Real;
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
 
-  Scalar fill;
-  bool has_fill;
+  Scalar fill, masked;
+  bool has_fill, has_mask;
 
-  ARRCOMP_METHOD explicit Gaps(const GroupSettings& settings) : fill(0), has_fill(settings.has_fill) {
+  ARRCOMP_METHOD explicit Gaps(const GroupSettings& settings, const GapMask& mask = {})
+      : fill(0), masked(static_cast<Scalar>(mask.fill)), has_fill(settings.has_fill), has_mask(mask.is_given) {
     using Number = typename Real::scalar;
     if constexpr (T::quantizes)
       if (has_fill) fill = or_all(T::narrow(splat<Real>(static_cast<Number>(settings.fill))));
@@ -62,6 +63,7 @@ struct Gaps {
     return ~le(size(x), splat<Real>(static_cast<typename Real::scalar>(T::largest))) | in_fill(bits);
   }
   ARRCOMP_METHOD Mask in_fill(Word bits) const { return has_fill ? eq(bits, splat<Word>(fill)) : mask(0); }
+  ARRCOMP_METHOD Mask in_mask(Word bits) const { return has_mask ? eq(bits, splat<Word>(masked)) : mask(0); }
 };
 
 // Finds out what elements codes do not serve.
@@ -70,17 +72,19 @@ class UnservedLanes {
  public:
   ARRCOMP_METHOD void add(const Gaps<T>& gaps, typename T::Word bits, Mask failed) {
     if (!any(failed)) return;
-    const Mask missing = gaps.in(bits, T::widen(bits));
-    gaps_ = gaps_ | (failed & missing);
+    const Mask missing = gaps.in(bits, T::widen(bits)), in_mask = gaps.in_mask(bits);
+    masked_ = masked_ | (failed & in_mask);
+    gaps_ = gaps_ | (failed & missing & ~in_mask);
     others_ = others_ | (failed & ~missing);
   }
 
   ARRCOMP_METHOD Unserved kind() const {
-    return any(others_) ? Unserved::others : any(gaps_) ? Unserved::gaps : Unserved::none;
+    if (any(others_)) return Unserved::others;
+    return any(gaps_) ? Unserved::gaps : any(masked_) ? Unserved::masked : Unserved::none;
   }
 
  private:
-  Mask gaps_ = mask(0), others_ = mask(0);
+  Mask masked_ = mask(0), gaps_ = mask(0), others_ = mask(0);
 };
 
 // What errors are compared with: |x - y| as computed is right to a part in 2^24 (2^53), and this leaves room for it.

@@ -137,30 +137,43 @@ class Sampler {
 
   // Adds sample `s`: the costs of the differences along each set of axes.
   ARRCOMP_PART void add_differences(int s) const {
-    const uint64_t line = axes_.sizes[last_axis];
-    const int n = line <= lanes_per_row ? static_cast<int>(line > 1 ? line - 1 : 1) : lanes_per_row;
-    uint64_t first = 0;
-    for (int a = 0; a < max_axes; ++a) {
-      const uint64_t size = axes_.sizes[a], least_index = size > 1 ? 1 : 0;
-      const uint64_t room = size - least_index - (a == last_axis ? static_cast<uint64_t>(n - 1) : 0);
-      first += (least_index + random_below(room > 0 ? room : 1, s, a)) * strides_[a];
-    }
+    const auto [first, n] = row_behind_others(s);
     Word q[axis_sets];
-    Mask missing = mask(0), gaps = mask(0);
+    Mask missing = mask(0);
     for (int set = 0; set < axis_sets; ++set) {
       if (!has_axes(axes_, set)) continue;
       Mask failed;
       const Word bits = load_elements<T>(source_, first - offset_of(set), n);
-      const Mask own_gaps = gaps_.in(bits, T::widen(bits));
-      q[set] = integers_.integer(bits, own_gaps, failed);
+      q[set] = integers_.integer(bits, gaps_.in(bits, T::widen(bits)), failed);
       missing = missing | failed;
-      if (set == 0) gaps = own_gaps;
-      for (int a = 0; a < max_axes; ++a)
-        if (set == 1 << a) add_edges(samples_.edges[a], ((gaps & ~own_gaps) | (own_gaps & ~gaps)) & first_lanes(n));
       if (set == 0) keep_largest(T::widen(bits), failed);
     }
     for (int set = 0; set < axis_sets; ++set)
       if (has_axes(axes_, set)) add(samples_.differences[set], difference(q, set), first_lanes(n) & ~missing);
+  }
+
+  // Adds sample `s`: gaps, and what a mask's differences along each set of axes would be.
+  ARRCOMP_PART void add_gaps(int s) const {
+    const auto [first, n] = row_behind_others(s);
+    SampledGaps& sampled = samples_.gaps;
+    uint32_t gaps[axis_sets], any_gaps = 0;
+    for (int set = 0; set < axis_sets; ++set) {
+      gaps[set] = 0;
+      if (!has_axes(axes_, set)) continue;
+      const Word bits = load_elements<T>(source_, first - offset_of(set), n);
+      const Real x = T::widen(bits);
+      const Mask own = first_lanes(n) & gaps_.in(bits, x), fills = own & gaps_.in_fill(bits);
+      gaps[set] = ARRCOMP_ISA::bits(own);
+      any_gaps |= gaps[set];
+      if (set != 0) continue;
+      const Mask nans = own & ~fills & ~le(x, x), usual = nans & eq(bits, usual_nan());
+      keep_gaps(fills, bits, sampled.of_kind[0]);
+      keep_gaps(usual, bits, sampled.of_kind[1]);
+      keep_gaps(nans & ~usual, bits, sampled.of_kind[2]);
+    }
+    if (any_gaps == 0) return;
+    for (int set = 0; set < axis_sets; ++set)
+      if (has_axes(axes_, set)) Sums::add(sampled.mask_bytes[set], bytes_but_zeros(parity(gaps, set)));
   }
 
   // Adds sample `s`: values at odd multiples of a stride on an axis, with two neighbours on both sides.
@@ -245,9 +258,48 @@ class Sampler {
     add(cost, sum(select(counts, signed_length(code), splat<U32>(0))), count(counts));
   }
 
-  ARRCOMP_METHOD static void add_edges(SampledCost& edges, Mask edge) {
-    const int found = count(edge);
-    add(edges, static_cast<uint64_t>(found), found);
+  struct SampledRow {
+    uint64_t first;
+    int n;
+  };
+
+  // A row whose elements have others before them along all axes.
+  ARRCOMP_METHOD SampledRow row_behind_others(int s) const {
+    const uint64_t line = axes_.sizes[last_axis];
+    const int n = line <= lanes_per_row ? static_cast<int>(line > 1 ? line - 1 : 1) : lanes_per_row;
+    uint64_t first = 0;
+    for (int a = 0; a < max_axes; ++a) {
+      const uint64_t size = axes_.sizes[a], least_index = size > 1 ? 1 : 0;
+      const uint64_t room = size - least_index - (a == last_axis ? static_cast<uint64_t>(n - 1) : 0);
+      first += (least_index + random_below(room > 0 ? room : 1, s, a)) * strides_[a];
+    }
+    return {first, n};
+  }
+
+  ARRCOMP_METHOD static Word usual_nan() {
+    return T::narrow(splat<Real>(static_cast<typename Real::scalar>(__builtin_nan(""))));
+  }
+
+  ARRCOMP_METHOD static void keep_gaps(Mask gaps, Word bits, SampledGaps::Kind& kind) {
+    if (!any(gaps)) return;
+    Sums::add(kind.number, static_cast<uint64_t>(count(gaps)));
+    Sums::raise(kind.bits, max_all(select(gaps, bits, splat<Word>(0))));
+  }
+
+  // Of bits that belong to the parts of a set of axes.
+  ARRCOMP_METHOD static uint32_t parity(const uint32_t (&bits)[axis_sets], int set) {
+    uint32_t odd = 0;
+    for (int part = 0; part <= set; ++part)
+      if ((part & ~set) == 0) odd ^= bits[part];
+    return odd;
+  }
+
+  // Those of a mask that have such bits and are not 0.
+  ARRCOMP_METHOD static uint64_t bytes_but_zeros(uint32_t bits) {
+    uint64_t bytes = 0;
+    for (; bits != 0; bits >>= MaskGrid::bits_of_byte)
+      bytes += (bits & ((1u << MaskGrid::bits_of_byte) - 1)) != 0 ? 1 : 0;
+    return bytes;
   }
 
   ARRCOMP_METHOD static void add(SampledCost& cost, uint64_t bits, int values) {

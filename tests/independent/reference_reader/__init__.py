@@ -6,16 +6,16 @@ Clear rather than fast.
 
 `CODECS` has the names of the codecs that it knows, by id. `read_stream` gives the array, `describe` and
 `describe_lines` what the writer chose for each chunk of a payload, `describe_prediction` how it predicted the array,
-`describe_comparison` how it coded it against a reference, `reference_nbytes` how long that is, and `is_specified`
-whether the page says what all elements are. They raise `CorruptStreamError` where section 7 of the format speaks of
-corruption, `UnsupportedStreamError` for an unknown codec or a newer major version, and `WrongReferenceError` for a
-reference that has another `content_hash`.
+`describe_mask` which gaps a mask has, `describe_comparison` how it coded the array against a reference,
+`reference_nbytes` how long that is, and `is_specified` whether the page says what all elements are. They raise
+`CorruptStreamError` where section 7 of the format speaks of corruption, `UnsupportedStreamError` for an unknown codec
+or a newer major version, and `WrongReferenceError` for a reference that has another `content_hash`.
 """
 
 from .base_delta import Line, LineChunk
 from .chunks import Chunk
 from .dtypes import DTYPES, Dtype
-from .predicted import Prediction, Step
+from .predicted import GapMask, Prediction, Step
 from .referenced import Comparison, content_hash
 from .source import CorruptStreamError, UnsupportedStreamError, WrongReferenceError
 from .stream import (
@@ -23,6 +23,7 @@ from .stream import (
     describe,
     describe_comparison,
     describe_lines,
+    describe_mask,
     describe_prediction,
     is_specified,
     reference_nbytes,
@@ -39,6 +40,7 @@ __all__ = [
     "Comparison",
     "CorruptStreamError",
     "Dtype",
+    "GapMask",
     "Line",
     "LineChunk",
     "Prediction",
@@ -49,6 +51,7 @@ __all__ = [
     "describe",
     "describe_comparison",
     "describe_lines",
+    "describe_mask",
     "describe_prediction",
     "is_specified",
     "read_stream",

@@ -18,9 +18,12 @@ from .source import U64, Source, need
 AXES = 4
 MOST_STEPS = 64
 FULL_SCALE = 4096
-ABSENT, ENDED = np.uint64(1), np.uint64(2)
+ABSENT = np.uint64(1)
 MOST_PER_GROUP = 16  # chunks of codes
-KEY_DISTANCE = 16  # slices
+MASK_PER_GROUP = 4  # chunks of a mask
+LEAST_LINE = 32  # elements of a mask's line, where there are as many
+PIECE = 4096  # elements of a line
+BITS_OF_BYTE = 4  # of a mask
 LARGEST_CODE = 2**50  # that the page gives a meaning to, where W = 64
 LARGEST_INTEGER = {32: 2.0**30, 64: 2.0**50}  # by the bits of the arithmetic type
 MOST_EXPONENT = {32: 60, 64: 500}  # of a multiplier, divisor or offset
@@ -28,7 +31,7 @@ MOST_CORRECTION_BITS = 8
 BY_COLUMNS = 1 << 7  # of the byte of differences
 MOST_ROWS = 1 << 14  # of a band of columns
 
-INT32, INT64 = DTYPES[6], DTYPES[8]
+UINT8, INT32, INT64 = DTYPES[3], DTYPES[6], DTYPES[8]
 
 
 class Step(NamedTuple):
@@ -61,7 +64,7 @@ class Prediction(NamedTuple):
 
     bound: float
     differences: int
-    repeats: int
+    has_mask: bool
     scale: int
     sizes: tuple[int, ...]
     steps: tuple[Step, ...]
@@ -80,6 +83,15 @@ class Prediction(NamedTuple):
         return found
 
 
+class GapMask(NamedTuple):
+    """Which elements have the bits of the fill: the chunks of its bytes, coded by differences along these axes."""
+
+    fill: int
+    axes: int
+    chunks: list[tuple[Chunk, U64]]
+    nbytes: int
+
+
 class Parts(NamedTuple):
     """A payload taken apart: its prediction, and the chunks, with their elements' bits, of codes and exact elements.
 
@@ -89,6 +101,7 @@ class Parts(NamedTuple):
     prediction: Prediction
     codes: list[tuple[Chunk, U64]]
     exact: list[tuple[Chunk, U64]]
+    mask: GapMask | None = None
 
 
 def is_predicted(payload: bytes, n: int) -> bool:
@@ -110,6 +123,7 @@ def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
     if codes_payload[8:12] == MOST_PER_GROUP.to_bytes(4, "little"):
         per_group = MOST_PER_GROUP
     codes = read_chunks(codes_payload, INT64 if dtype.bits == 64 else INT32, n, read_group, per_group=per_group)
+    mask = read_mask(source, prediction, dtype) if prediction.has_mask else None
     exact: list[tuple[Chunk, U64]] = []
     if exact_size:
         source.align(8)
@@ -117,7 +131,46 @@ def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
         need(float(Source(exact_payload).array("f8", 1)[0]) == 0, "bound of exact elements")
         exact = read_chunks(exact_payload, dtype, n, read_group)
     need(source.left == 0, "bytes left over behind a predicted array")
-    return Parts(prediction, codes, exact)
+    return Parts(prediction, codes, exact, mask)
+
+
+def read_mask(source: Source, prediction: Prediction, dtype: Dtype) -> GapMask:
+    """Take the mask of gaps (section 9.5)."""
+    need(dtype.exponent > 0, "a mask of integers")
+    source.align(8)
+    fill, axes, size = source.words(8, 3).tolist()
+    need(fill < 1 << dtype.bits and axes < 1 << AXES, "fill or axes of a mask")
+    grid, _ = mask_grid(prediction.sizes)
+    need(all(grid[a] > 1 for a in range(AXES - 1) if axes >> a & 1), "differences of a mask along an axis of lines")
+    need(size > 0, "a mask without a payload")
+    payload = source.take(size)
+    need(float(Source(payload).array("f8", 1)[0]) == 0, "bound of a mask")
+    chunks = read_chunks(payload, UINT8, math.prod(grid), read_group, per_group=MASK_PER_GROUP)
+    return GapMask(fill, axes, chunks, size)
+
+
+def mask_grid(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """The sizes of a mask's bytes along all axes, and how many elements a line has."""
+    outer, line = list(sizes[:-1]), sizes[-1]
+    for axis in reversed(range(AXES - 1)):
+        if line >= LEAST_LINE:
+            break
+        line, outer[axis] = line * outer[axis], 1
+    return (*outer, -(-line // BITS_OF_BYTE)), line
+
+
+def masked(prediction: Prediction, mask: GapMask) -> NDArray[np.bool_]:
+    """Which elements are those of the mask."""
+    grid, line = mask_grid(prediction.sizes)
+    bits = joined(mask.chunks)[:, None] >> np.arange(BITS_OF_BYTE, dtype=np.uint64) & np.uint64(1)
+    bits = bits.reshape(*grid[:-1], -1)[..., :line]
+    for axis in range(AXES - 1):
+        if mask.axes >> axis & 1:
+            bits = np.bitwise_xor.accumulate(bits, axis=axis)
+    if mask.axes >> (AXES - 1) & 1:
+        pieces = [np.bitwise_xor.accumulate(bits[..., at : at + PIECE], axis=-1) for at in range(0, line, PIECE)]
+        bits = np.concatenate(pieces, axis=-1)
+    return bits.ravel().astype(bool)
 
 
 def read_bound(source: Source, dtype: Dtype) -> float:
@@ -139,10 +192,10 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
         sizes = tuple(source.words(8, AXES).tolist())
         need(math.prod(sizes) == n, "sizes of the axes")
         codes_size, exact_size = source.words(8, 2).tolist()
-        return Prediction(bound, 0, 0, 0, sizes, (), None, column_axes, scale), codes_size, exact_size
+        return Prediction(bound, 0, False, 0, sizes, (), None, column_axes, scale), codes_size, exact_size
     modes, differences = divmod(modes, 1 << AXES)
-    has_multiples, repeats = divmod(modes, AXES)
-    need(count <= MOST_STEPS and has_multiples <= 1 and 1 <= scale <= FULL_SCALE, "header of a predicted array")
+    has_multiples, has_mask = divmod(modes, 4)
+    need(count <= MOST_STEPS and has_mask <= 1 and 1 <= scale <= FULL_SCALE, "header of a predicted array")
     sizes = tuple(source.words(8, AXES).tolist())
     need(math.prod(sizes) == n, "sizes of the axes")
     codes_size, exact_size = source.words(8, 2).tolist()
@@ -153,7 +206,7 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
         steps.append(Step(axis, kind % 2 == 1, step_scale, kind >= 2))
     source.align(8)
     multiples = read_multiples(source, bound, dtype) if has_multiples else None
-    prediction = Prediction(bound, differences, repeats, scale, sizes, tuple(steps), multiples)
+    prediction = Prediction(bound, differences, has_mask == 1, scale, sizes, tuple(steps), multiples)
     prediction.grids()
     return prediction, codes_size, exact_size
 
@@ -174,13 +227,15 @@ def read_multiples(source: Source, bound: float, dtype: Dtype) -> Multiples:
 
 def read_predicted(payload: bytes, dtype: Dtype, n: int) -> U64:
     """The bits of the n elements of a predicted array."""
-    prediction, codes, exact = read_parts(payload, dtype, n)
+    prediction, codes, exact, mask = read_parts(payload, dtype, n)
     if prediction.column_axes:
         return by_rows(prediction, joined(codes))
     with np.errstate(all="ignore"):
         found = decoded(prediction, dtype, joined(codes))
+    if mask:
+        found = np.where(masked(prediction, mask), np.uint64(mask.fill), found)
     if exact:
-        others = repeated(prediction, joined(exact))
+        others = joined(exact)
         found = np.where(others == ABSENT, found, others)
     return found
 
@@ -191,18 +246,6 @@ def by_rows(prediction: Prediction, columns: U64) -> U64:
     band = prediction.band * width
     bands = [columns[at : at + band] for at in range(0, len(columns), band)]
     return np.concatenate([own.reshape(width, -1).T.ravel() for own in bands])
-
-
-def repeated(prediction: Prediction, exact: U64) -> U64:
-    """The exact elements, with those that repeat their key slice (section 9.5)."""
-    if prediction.repeats == 0:
-        return exact
-    slices = np.moveaxis(exact.reshape(prediction.sizes).copy(), prediction.repeats - 1, 0)
-    for i, own in enumerate(slices):
-        if i % KEY_DISTANCE > 0:
-            key = slices[i - i % KEY_DISTANCE]
-            own[...] = np.where(own == ABSENT, key, np.where(own == ENDED, ABSENT, own))
-    return np.moveaxis(slices, 0, prediction.repeats - 1).ravel()
 
 
 def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:

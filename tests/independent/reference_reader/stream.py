@@ -15,7 +15,7 @@ from .chunks import Chunk
 from .config import Parameters, check_base_delta, check_groups, parse
 from .dtypes import DTYPES, Dtype
 from .groups import joined, read_chunks, read_group, read_payload
-from .predicted import Prediction, has_unspecified_codes, is_predicted, read_parts, read_predicted
+from .predicted import GapMask, Prediction, has_unspecified_codes, is_predicted, read_parts, read_predicted
 from .referenced import Comparison, has_unspecified_elements, read_referenced
 from .referenced import read_parts as read_referenced_parts
 from .source import U64, CorruptStreamError, Source, UnsupportedStreamError, need
@@ -79,6 +79,12 @@ def describe_prediction(data: bytes) -> Prediction | None:
     if not stream.predicted:
         return None
     return read_parts(stream.payload, stream.dtype, stream.n).prediction
+
+
+def describe_mask(data: bytes) -> GapMask | None:
+    """The mask of a predicted array of a stream of codecs 1 and 2, or None if there is none; raises as `read`."""
+    stream = take_apart(data)
+    return read_parts(stream.payload, stream.dtype, stream.n).mask if stream.predicted else None
 
 
 def describe_comparison(data: bytes) -> Comparison | None:
