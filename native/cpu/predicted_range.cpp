@@ -40,25 +40,27 @@ class NeededRows {
   Rows codes_of_step(int k) const {
     const Axes fine = prediction_.grid(k + 1);
     const Rows& rows = rows_[k + 1];
-    if (halves_rows(k)) return {rows.begin / 2 * fine.inner(axis_), rows.end / 2 * fine.inner(axis_)};
-    const uint64_t codes = prediction_.refinement(k, 0).codes() / fine.sizes[axis_];
+    const Refinement step = prediction_.refinement(k, 0);
+    if (halves_rows(k)) return {rows.begin / 2 * step.inner, std::min(rows.end / 2, step.fine()) * step.inner};
+    const uint64_t codes = step.codes() / fine.sizes[axis_];
     return {rows.begin * codes, rows.end * codes};
   }
 
  private:
   bool halves_rows(int k) const { return prediction_.step[k].axis == axis_; }
 
-  // Those that the rows of the finer grid are made of, and their neighbours. Rows come in pairs, the even one a copy; an
-  // even one at the end belongs to the pair before it.
+  // Those that the rows of the finer grid are made of, and their neighbours. Rows come in pairs, the even one a copy; copies
+  // at the end belong to the pair before them.
   Rows coarse_rows(int k) {
     Rows& fine = rows_[k + 1];
     if (!halves_rows(k)) return fine;
-    const uint64_t rows = prediction_.grid(k + 1).sizes[axis_], coarse = (rows + 1) / 2;
-    fine.end = std::min(round_up(fine.end, 2), rows);
-    if (fine.end == rows - rows % 2) fine.end = rows;
-    fine.begin = std::min(fine.begin, fine.end - 2 - fine.end % 2) / 2 * 2;
+    const Refinement step = prediction_.refinement(k, 0);
+    const uint64_t pairs = step.fine();
+    fine.end = round_up(fine.end, 2);
+    if (fine.end / 2 >= pairs) fine.end = step.size;
+    fine.begin = std::min(fine.begin / 2, pairs - 1) * 2;
     constexpr uint64_t before = 2, behind = 3;  // as many are looked at, where a line ends too
-    return {fine.begin / 2 - std::min(fine.begin / 2, before), std::min(fine.end / 2 + behind, coarse)};
+    return {fine.begin / 2 - std::min(fine.begin / 2, before), std::min(fine.end / 2 + behind, step.coarse())};
   }
 
   const Prediction& prediction_;

@@ -32,17 +32,15 @@ struct PredictedArray {
     is_active = true;
     unserved = is_ambiguous = 0;
     bytes = {};
-    Axes grid = prediction.axes;
+    Grid grid(prediction.axes);
     uint64_t end = 0;
     for (int k = prediction.steps; k-- > 0;) {
-      const Step& step = prediction.step[k];
-      uint64_t& size = grid.sizes[step.axis];
-      refinements[k] = Refinement::of(grid, step, bound, prediction.multiples);
-      size = (size + 1) / 2;
+      refinements[k] = grid.refinement(prediction.step[k], bound, prediction.multiples);
+      grid.coarsen(prediction.step[k]);
       grid_offsets[k] = end;
-      end += grid.count() * (element.width / 8);
+      end += grid.axes().count() * (element.width / 8);
     }
-    coarsest = grid;
+    coarsest = grid.axes();
   }
 
   ARRCOMP_SHARED uint64_t elements() const { return prediction.axes.count(); }

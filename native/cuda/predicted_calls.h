@@ -199,8 +199,8 @@ void decode_predicted(const Launcher& launcher, const Element& element, const De
   for (int axis = 0; axis < max_axes; ++axis)
     launcher.template run<differences_kernel<T, false>>(parts_of(task.count), a, axis);
   launcher.template run<decode_lines_kernel<T>>(parts_of(task.count), a);
-  // Each step halves an axis, rounded up.
-  const int steps = std::min(static_cast<int>(std::bit_width(task.count)) + max_axes, max_steps);
+  // Each step halves an axis, rounded up, and may keep one slice more.
+  const int steps = std::min(static_cast<int>(std::bit_width(task.count)) + 2 * max_axes, max_steps);
   uint64_t parts[max_steps + 1] = {task.count};
   for (int i = 0; i < steps; ++i) parts[i + 1] = parts[i] - parts[i] / 3;
   for (int finer = steps; finer-- > 0;) launcher.template run<decode_step_kernel<T>>(parts_of(parts[finer]), a, finer);

@@ -48,9 +48,9 @@ struct PredictedScratch {
     memory = after(work, std::max(trials, of_array(element, count).bytes()));
   }
 
-  // Axes of at least 7 elements are halved, to 4; in boxes, of 3, to 2.
+  // Axes of 8 elements or 7 and more are halved, to 5 or 4; in boxes, of 3, to 2.
   static PredictedMemory of_array(const Element& element, uint64_t count) {
-    return PredictedMemory::to_encode(element, count, count + count / 3 + 1);
+    return PredictedMemory::to_encode(element, count, count + count / 3 * 2 + 2);
   }
   static PredictedMemory of_box(const Element& element, uint64_t count) {
     return PredictedMemory::to_encode(element, count, 2 * count);

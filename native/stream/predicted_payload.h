@@ -45,13 +45,13 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
   if (!header.axes.have(count)) return false;
   if (has_multiples(header) && !(is_lossless && are_multiples(element, multiples))) return false;
   if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
-  Axes grid = header.axes;
+  Grid grid(header.axes);
   for (int k = header.steps; k-- > 0;) {
     const Step& step = steps[k];
     if (step.axis >= max_axes || !step.kind.is_known() || !is_scale(step.scale)) return false;
-    uint64_t& size = grid.sizes[step.axis];
-    if (size < 2) return false;
-    size = (size + 1) / 2;
+    const uint64_t size = grid.size(step.axis);
+    if (size < 2 || (step.kind.keeps_last() && !Interpolation::may_keep_last(size))) return false;
+    grid.coarsen(step);
   }
   return true;
 }

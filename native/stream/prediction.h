@@ -18,16 +18,21 @@ constexpr int max_band = 1 << 14;  // rows
 constexpr int absent_element = 1;  // bits of an element that is not kept exactly: the least number above 0
 
 // How the values between those of a coarser grid are predicted: from two or from four of these. Behind the end of a line of
-// the grid a polynomial continues it, or its last value is held.
+// the grid a polynomial continues it, or its last value is held. Or, where the last slice would be behind that end, the
+// coarser grid keeps it.
 class Interpolation {
  public:
   Interpolation() = default;
-  ARRCOMP_SHARED constexpr Interpolation(bool is_cubic, bool is_held)
-      : bits_(static_cast<uint8_t>((is_cubic ? 1 : 0) | (is_held ? 2 : 0))) {}
+  ARRCOMP_SHARED constexpr Interpolation(bool is_cubic, bool is_held, bool keeps_last = false)
+      : bits_(static_cast<uint8_t>((is_cubic ? 1 : 0) | (is_held ? 2 : 0) | (keeps_last ? 4 : 0))) {}
 
   ARRCOMP_SHARED constexpr bool is_cubic() const { return (bits_ & 1) != 0; }
   ARRCOMP_SHARED constexpr bool is_held() const { return (bits_ & 2) != 0; }
-  ARRCOMP_SHARED constexpr bool is_known() const { return bits_ < 4; }
+  ARRCOMP_SHARED constexpr bool keeps_last() const { return (bits_ & 4) != 0; }
+  ARRCOMP_SHARED constexpr bool is_known() const { return bits_ < 8; }
+
+  // Whether the last of so many slices may be kept.
+  ARRCOMP_SHARED static constexpr bool may_keep_last(uint64_t size) { return size % 2 == 0 && size >= 8; }
 
  private:
   uint8_t bits_;
@@ -46,6 +51,21 @@ struct Step {
 };
 static_assert(sizeof(Step) == 4);
 
+// What predictions take for a line's last value where this is nearer to the one before it than others are: what would stand
+// in its place on a line, or a parabola, through the last ones.
+struct MovedLast {
+  bool is_moved;
+  double last, before, far_before;  // how much each counts
+
+  // `distance`: of the last value from the one before it, where others are 1 apart.
+  ARRCOMP_SHARED static MovedLast at(double distance, bool is_parabola) {
+    const double missing = 1 - distance, all = 1 + distance;
+    if (missing == 0) return {false, 1, 0, 0};
+    if (!is_parabola) return {true, 1 / distance, -(missing / distance), 0};
+    return {true, 2 / (distance * all), -(2 * missing / distance), missing / all};
+  }
+};
+
 // A step on its finer grid: `outer` blocks, of `size` slices of `inner` elements each.
 struct Refinement {
   uint64_t outer, size, inner;
@@ -53,17 +73,58 @@ struct Refinement {
   double bound;  // 0: without loss
   int scale;     // of this step's codes
   Multiples multiples;
+  MovedLast moved;
 
-  // Of a step that makes the grid `fine`.
-  ARRCOMP_SHARED static Refinement of(const Axes& fine, const Step& step, double bound, const Multiples& multiples) {
-    return {
-        fine.outer(step.axis), fine.sizes[step.axis], fine.inner(step.axis), step.kind, bound, step.scale, multiples};
-  }
+  // Slices of the coarser grid; those of them that predictions are made from; those that the coarser grid does not have.
+  ARRCOMP_SHARED uint64_t coarse() const { return kind.keeps_last() ? size / 2 + 1 : (size + 1) / 2; }
+  ARRCOMP_SHARED uint64_t known() const { return (size + 1) / 2; }
+  ARRCOMP_SHARED uint64_t fine() const { return size - coarse(); }
 
-  ARRCOMP_SHARED uint64_t coarse() const { return (size + 1) / 2; }
-  ARRCOMP_SHARED uint64_t fine() const { return size / 2; }  // slices that the coarser grid does not have
+  // The slice of the finer grid that is slice `i` of the coarser one.
+  ARRCOMP_SHARED uint64_t place(uint64_t i) const { return i < known() ? 2 * i : size - 1; }
+
   ARRCOMP_SHARED uint64_t coarse_elements() const { return outer * coarse() * inner; }
   ARRCOMP_SHARED uint64_t codes() const { return outer * fine() * inner; }
+};
+
+// A grid on its way from the array to coarser ones.
+class Grid {
+ public:
+  ARRCOMP_SHARED explicit Grid(const Axes& array) : axes_(array) {
+    for (double& distance : distances_) distance = 1;
+  }
+
+  ARRCOMP_SHARED const Axes& axes() const { return axes_; }
+  ARRCOMP_SHARED uint64_t size(int axis) const { return axes_.sizes[axis]; }
+
+  // Takes every second slice along the step's axis, and the last one if the step keeps it.
+  ARRCOMP_SHARED void coarsen(const Step& step) {
+    uint64_t& size = axes_.sizes[step.axis];
+    double& distance = distances_[step.axis];
+    const bool keeps_last = step.kind.keeps_last();
+    distance = size % 2 == 1 ? (1 + distance) / 2 : keeps_last ? distance / 2 : 1;
+    size = keeps_last ? size / 2 + 1 : (size + 1) / 2;
+  }
+
+  // The step that makes this grid, from a coarser one.
+  ARRCOMP_SHARED Refinement refinement(const Step& step, double bound, const Multiples& multiples) const {
+    Grid coarse = *this;
+    coarse.coarsen(step);
+    const double distance = step.kind.keeps_last() ? 1 : coarse.distances_[step.axis];
+    const MovedLast moved = MovedLast::at(distance, step.kind.is_cubic() && coarse.size(step.axis) >= 3);
+    return {axes_.outer(step.axis),
+            size(step.axis),
+            axes_.inner(step.axis),
+            step.kind,
+            bound,
+            step.scale,
+            multiples,
+            moved};
+  }
+
+ private:
+  Axes axes_;
+  double distances_[max_axes];  // of the last slice from the one before it, in slices
 };
 
 // A matrix in bands of rows, one after the other; in each band elements stand column by column.
@@ -135,20 +196,13 @@ struct Prediction {
   ARRCOMP_SHARED bool has_scales() const { return steps > 0 && coarse_scale < step[steps - 1].scale; }
 
   // The grid before step `k` of decoding: every second value of each axis that later steps refine, again and again.
-  ARRCOMP_SHARED Axes grid(int k) const {
-    Axes grid = axes;
-    for (int s = steps - 1; s >= k; --s) {
-      uint64_t& size = grid.sizes[step[s].axis];
-      size = (size + 1) / 2;
-    }
-    return grid;
-  }
+  ARRCOMP_SHARED Axes grid(int k) const { return grid_before(k).axes(); }
 
   // The bound within which an array is predicted: multiples are kept without loss.
   ARRCOMP_SHARED double own_bound(double bound) const { return multiples.is_given() ? 0 : bound; }
 
   ARRCOMP_SHARED Refinement refinement(int k, double bound) const {
-    return Refinement::of(grid(k + 1), step[k], bound, multiples);
+    return grid_before(k + 1).refinement(step[k], bound, multiples);
   }
 
   // Whether the coarsest grid is coded by its differences along an axis. (Where it has but one value there, they are the
@@ -165,6 +219,12 @@ struct Prediction {
   // Of columns: the plan of their elements.
   ARRCOMP_SHARED Plan codes_plan(const Element& element) const;
   ARRCOMP_SHARED uint64_t codes_offset() const;
+
+  ARRCOMP_SHARED Grid grid_before(int k) const {
+    Grid grid(axes);
+    for (int s = steps - 1; s >= k; --s) grid.coarsen(step[s]);
+    return grid;
+  }
 };
 
 // Elements of a slice that are worked on together where differences are taken along another axis.

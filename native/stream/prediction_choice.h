@@ -240,29 +240,39 @@ class PredictionChoice {
     return least(samples_.linear[axis][level].mean(), samples_.cubic[axis][level].mean());
   }
 
+  // That along which values of its level are predicted best, but for one; -1 where none is left.
+  ARRCOMP_SHARED int best_axis(const int (&level)[max_axes], int but) const {
+    int best = -1;
+    for (int a = 0; a < max_axes; ++a)
+      if (a != but && level[a] < PredictionSamples::levels_of(axes_.sizes[a]) &&
+          (best < 0 || axis_cost(a, level[a]) < axis_cost(best, level[best])))
+        best = a;
+    return best;
+  }
+
   // From the finest grid on, halves the axis whose values are predicted best. Returns the bits that a value takes.
   ARRCOMP_SHARED double set_interpolation(Prediction& chosen) const {
     set_lorenzo(chosen);
-    Axes grid = axes_;
+    Grid grid(axes_);
     int level[max_axes] = {}, count = 0;
     double total = 0, left = 1;
     Step steps[max_steps];
     for (; count < max_steps; ++count) {
-      int best = -1;
-      for (int a = 0; a < max_axes; ++a)
-        if (level[a] < PredictionSamples::levels_of(axes_.sizes[a]) &&
-            (best < 0 || axis_cost(a, level[a]) < axis_cost(best, level[best])))
-          best = a;
+      const int best = best_axis(level, -1);
       if (best < 0) break;
-      uint64_t& size = grid.sizes[best];
-      const double kept = left * static_cast<double>((size + 1) / 2) / static_cast<double>(size);
-      total += (left - kept) * axis_cost(best, level[best]);
+      const int own = level[best], other = best_axis(level, best);
+      const double held = samples_.held[best][own].mean(), continued = samples_.continued[best][own].mean();
+      const uint64_t size = grid.size(best);
+      const bool is_cubic = samples_.cubic[best][own].bits <= samples_.linear[best][own].bits;
+      const bool keeps_last =
+          Interpolation::may_keep_last(size) && other >= 0 && axis_cost(other, level[other]) < least(held, continued);
+      const bool is_held = size % 2 == 0 && !keeps_last && held < continued;
+      steps[count] = {static_cast<uint8_t>(best), {is_cubic, is_held, keeps_last}, chosen.coarse_scale};
+      grid.coarsen(steps[count]);
+      const double kept = left * static_cast<double>(grid.size(best)) / static_cast<double>(size);
+      total += (left - kept) * axis_cost(best, own);
       left = kept;
-      size = (size + 1) / 2;
-      const int own = level[best]++;
-      const bool is_cubic = samples_.cubic[best][own].bits <= samples_.linear[best][own].bits,
-                 is_held = samples_.held[best][own].bits < samples_.continued[best][own].bits;
-      steps[count] = {static_cast<uint8_t>(best), {is_cubic, is_held}, chosen.coarse_scale};
+      ++level[best];
     }
     chosen.steps = count;
     for (int k = 0; k < count; ++k) chosen.step[count - 1 - k] = steps[k];

@@ -43,13 +43,15 @@ ARRCOMP_SHARED Prediction on_axes(const Prediction& prediction, const Axes& axes
     smaller.column_axes = 1;
     smaller.band = band_of(axes, 1);
   }
-  Axes grid = axes;
+  Grid grid(axes);
   Step steps[max_steps];
   for (int k = prediction.steps; k-- > 0;) {
-    uint64_t& size = grid.sizes[prediction.step[k].axis];
+    Step step = prediction.step[k];
+    const uint64_t size = grid.size(step.axis);
     if (size < 3) continue;
-    size = (size + 1) / 2;
-    steps[smaller.steps++] = prediction.step[k];
+    if (!Interpolation::may_keep_last(size)) step.kind = {step.kind.is_cubic(), step.kind.is_held()};
+    grid.coarsen(step);
+    steps[smaller.steps++] = step;
   }
   for (int k = 0; k < smaller.steps; ++k) smaller.step[k] = steps[smaller.steps - 1 - k];
   return smaller;

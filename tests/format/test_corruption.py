@@ -247,7 +247,7 @@ def _with(small: bytes, layout: str, offset: int, *values: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "step", [(4, 1, 4095), (255, 0, 1), (3, 4, 4095), (3, 255, 1), (3, 1, 0), (3, 0, 4097)], ids=str
+    "step", [(4, 1, 4095), (255, 0, 1), (3, 8, 4095), (3, 255, 1), (3, 1, 0), (3, 0, 4097)], ids=str
 )
 @pytest.mark.parametrize("name", ["predicted", "predicted, exact", "predicted, lossless"])
 def test_hostile_steps_are_refused(name: str, step: tuple[int, int, int]) -> None:
@@ -328,13 +328,32 @@ def test_steps_in_any_order_are_read(name: str) -> None:
             long = [axis for axis in range(4) if left[axis] >= 2]
             if long:
                 axis = int(rng.choice(long))
-                left[axis] = -(-left[axis] // 2)
-                steps.append(struct.pack("<BBH", axis, int(rng.integers(2)), int(rng.integers(1, 4097))))
+                may_keep = left[axis] % 2 == 0 and left[axis] >= 8
+                kind = int(rng.integers(8 if may_keep else 4))
+                left[axis] = -(-left[axis] // 2) + kind // 4
+                steps.append(struct.pack("<BBH", axis, kind, int(rng.integers(1, 4097))))
         packed = b"".join(reversed(steps))
         head = bytearray(small[start : start + STEPS_OFFSET])
         head[12:14] = len(steps), int(rng.integers(16)) + others
         altered = bytes(head) + packed + bytes(-len(packed) % 8) + small[behind_steps:end]
         assert assert_reader_agrees(resized(small, altered))
+
+
+@pytest.mark.parametrize("axes", [(1, 1, 6, 120), (1, 8, 9, 10)], ids=str)
+def test_the_last_slice_of_many_may_be_kept(axes: tuple[int, ...]) -> None:
+    """Of an even number of slices, 8 or more."""
+    small = _with_axes(SMALL["predicted, differences"](), axes, 0)
+    start, end = checks.payload_span(small)
+    assert small[start + 12] == 0
+    for axis, size in enumerate(axes):
+        head = bytearray(small[start : start + STEPS_OFFSET])
+        head[12] = 1
+        step = struct.pack("<BBH", axis, 5, 4095) + bytes(4)
+        altered = resized(small, bytes(head) + step + small[start + STEPS_OFFSET : end])
+        if size >= 8 and size % 2 == 0:
+            assert assert_reader_agrees(altered)
+        else:
+            assert_refused(altered)
 
 
 @pytest.mark.parametrize("name", PREDICTED)

@@ -19,7 +19,18 @@ pytestmark = pytest.mark.arithmetic
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
-CPU_PARTS = ("activations", "buckets", "coded_buckets", "driver", "interruption", "predicted", "referenced", "select")
+CPU_PARTS = (
+    "activations",
+    "buckets",
+    "coded_buckets",
+    "driver",
+    "interruption",
+    "predicted",
+    "predicted_range",
+    "ranges",
+    "referenced",
+    "select",
+)
 CPU_SOURCES = ["codecs/grouped/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]
 ISA_PARTS = ["activations", "buckets_F32", "buckets_F64", "groups", "predicted", "referenced"]
 # Lines of the table of codecs: id, name, type.

@@ -16,6 +16,12 @@ ARRCOMP_INLINE V extended(uint64_t known, V x1, V x2, V x3, V three) {
   return known == 2 ? x1 + (x1 - x2) : x1;
 }
 
+// A line's last value x1, behind x2 and x3, where it would stand if all were equally far apart.
+template <class V, class OfNumber>
+ARRCOMP_INLINE V moved_last(const MovedLast& moved, V x1, V x2, V x3, OfNumber of_number) {
+  return (x1 * of_number(moved.last) + x2 * of_number(moved.before)) + x3 * of_number(moved.far_before);
+}
+
 // Four neighbours on a line: two before the value, two behind it.
 template <class Real>
 struct Neighbours {
@@ -41,9 +47,9 @@ class Window {
   using Number = typename Real::scalar;
 
  public:
-  // For the values behind elements [first, first + count) of the line of `known` elements that begins at `line`.
-  ARRCOMP_PART void open(const void* coarse, uint64_t line, uint64_t known, Interpolation kind, uint64_t first,
-                         uint64_t count) {
+  // For the values behind elements [first, first + count) of the line that begins at `line`.
+  ARRCOMP_PART void open(const void* coarse, uint64_t line, const Refinement& step, uint64_t first, uint64_t count) {
+    const uint64_t known = step.known();
     const uint64_t from = first < before ? 0 : first - before, end = first + count + behind;
     const uint64_t to = end < known ? end : known;
     sync();  // what was there before has been read
@@ -52,8 +58,9 @@ class Window {
       store(values_ + (i + before - first), T::widen(load_elements<T>(coarse, line + i, n)));
     }
     sync();
+    if (step.moved.is_moved && to == known) move_last(known + before - first, known, step.moved);
     if (first == 0) extend(before - 1, 1, known);
-    for (uint64_t i = known; i < end; ++i) extend(i + before - first, -1, continuing(kind, known));
+    for (uint64_t i = known; i < end; ++i) extend(i + before - first, -1, continuing(step.kind, known));
   }
 
   // Of the row of values behind elements `first` + `i` and on.
@@ -75,6 +82,17 @@ class Window {
     sync();
   }
 
+  // The last value is the one before `end`.
+  ARRCOMP_METHOD void move_last(uint64_t end, uint64_t known, const MovedLast& moved) {
+    Number* const last = values_ + end - 1;
+    const Number far_before = known >= 3 ? last[-2] : Number{0};
+    const Number value =
+        moved_last(moved, *last, last[-1], far_before, [](double x) ARRCOMP_LAMBDA { return static_cast<Number>(x); });
+    sync();
+    if (leader()) *last = value;
+    sync();
+  }
+
   Number values_[line_segment + before + behind + 2 * lanes_per_row];
 };
 
@@ -84,10 +102,15 @@ class Slices {
   using Real = typename T::Real;
 
  public:
-  // Between slices `i` and i + 1 of `known`, each of `inner` elements, from element `start` on.
-  ARRCOMP_METHOD Slices(const void* coarse, uint64_t start, uint64_t inner, uint64_t known, Interpolation kind,
-                        uint64_t i)
-      : coarse_(coarse), start_(start), inner_(inner), known_(known), continuing_(continuing(kind, known)), i_(i) {}
+  // Between slices `i` and i + 1 of a block that begins at element `start`.
+  ARRCOMP_METHOD Slices(const void* coarse, uint64_t start, const Refinement& step, uint64_t i)
+      : coarse_(coarse),
+        start_(start),
+        inner_(step.inner),
+        known_(step.known()),
+        continuing_(continuing(step.kind, step.known())),
+        i_(i),
+        moved_(step.moved) {}
 
   ARRCOMP_METHOD Neighbours<Real> at(uint64_t j, int n) const {
     const Real three = splat<Real>(3);
@@ -107,6 +130,7 @@ class Slices {
     }
     if (i_ > 0) row.far_before = slice(i_ - 1, j, n);
     if (i_ + 2 < known_) row.far_behind = slice(i_ + 2, j, n);
+    if (moved_.is_moved && i_ + 3 >= known_) move_last(row, j, n);
     // With three slices at least, one of the two is there.
     if (i_ + 2 >= known_)
       row.far_behind = extended(continuing_, row.behind, row.before, i_ > 0 ? row.far_before : row.before, three);
@@ -119,8 +143,20 @@ class Slices {
     return T::widen(load_elements<T>(coarse_, start_ + i * inner_ + j, n));
   }
 
+  // One of the two values behind is the last one.
+  ARRCOMP_METHOD void move_last(Neighbours<Real>& row, uint64_t j, int n) const {
+    const auto of_number = [](double x) ARRCOMP_LAMBDA { return splat<Real>(static_cast<typename Real::scalar>(x)); };
+    if (i_ + 2 < known_) {
+      row.far_behind = moved_last(moved_, row.far_behind, row.behind, row.before, of_number);
+    } else {
+      const Real far_before = i_ > 0 ? slice(i_ - 1, j, n) : splat<Real>(0);
+      row.behind = moved_last(moved_, row.behind, row.before, far_before, of_number);
+    }
+  }
+
   const void* coarse_;
   uint64_t start_, inner_, known_, continuing_, i_;
+  const MovedLast& moved_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -22,7 +22,7 @@ class PartOfStep {
     if (step_.inner > 1) {
       each_piece(begin, end, step_.inner, step_.coarse(),
                  [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
-                   const uint64_t slice = block * step_.size + 2 * i;
+                   const uint64_t slice = block * step_.size + step_.place(i);
                    copy(fine, slice * step_.inner + first, coarse, to, last - first);
                    to += last - first;
                  });
@@ -30,15 +30,17 @@ class PartOfStep {
     }
     each_piece(begin, end, step_.coarse(), 1,
                [&](uint64_t line, uint64_t, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
-                 for (uint64_t i = first; i < last; i += lanes_per_row) {
-                   const uint64_t row = whole_row(i, first, last);
-                   const int n = lanes(last - row);
+                 const uint64_t pairs = last < step_.known() ? last : step_.known();
+                 for (uint64_t i = first; i < pairs; i += lanes_per_row) {
+                   const uint64_t row = whole_row(i, first, pairs);
+                   const int n = lanes(pairs - row);
                    const uint64_t left = step_.size - 2 * row, own = 2 * static_cast<uint64_t>(n);
                    Word even, odd;
                    load_two(fine, line * step_.size + 2 * row, static_cast<int>(left < own ? left : own), even, odd);
                    store_elements<T>(coarse, to + row - first, n, even);
                  }
                  to += last - first;
+                 if (last > pairs) copy(fine, line * step_.size + step_.place(pairs), coarse, to - 1, 1);
                });
   }
 
@@ -126,8 +128,7 @@ class PartOfStep {
     if (step_.inner > 1) {
       each_piece(begin, end, step_.inner, step_.fine(),
                  [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
-                   const Slices<T> slices(coarse, block * step_.coarse() * step_.inner, step_.inner, step_.coarse(),
-                                          step_.kind, i);
+                   const Slices<T> slices(coarse, block * step_.coarse() * step_.inner, step_, i);
                    const uint64_t odd = (block * step_.size + 2 * i + 1) * step_.inner;
                    ARRCOMP_ROLLED
                    for (uint64_t j = first; j < last; j += lanes_per_row) {  // counted: between slices, 1 row
@@ -143,7 +144,7 @@ class PartOfStep {
       const uint64_t fine_line = line * step_.size, coarse_line = line * step_.coarse();
       for (uint64_t i = first; i < last; i += line_segment) {
         const uint64_t count = last - i < line_segment ? last - i : line_segment;
-        window_.open(coarse, coarse_line, step_.coarse(), step_.kind, i, count);
+        window_.open(coarse, coarse_line, step_, i, count);
         ARRCOMP_ROLLED
         for (uint64_t j = 0; j < count; j += lanes_per_row) {  // counted: between elements, 1 row
           const uint64_t at = whole_row(j, 0, count, is_kept);
@@ -151,18 +152,19 @@ class PartOfStep {
           visit(window_.at(at), row);
         }
       }
-      if (fine != nullptr && last == step_.fine() && step_.coarse() > last)
-        copy(coarse, coarse_line + last, fine, fine_line + 2 * last, 1);
+      if (fine == nullptr || last < step_.fine()) return;
+      for (uint64_t i = last; i < step_.coarse(); ++i)
+        copy(coarse, coarse_line + i, fine, fine_line + step_.place(i), 1);
     });
   }
 
-  // The piece of the slice before the values, and behind the last of them the one there.
+  // The piece of the slice before the values, and behind the last of them those there.
   ARRCOMP_METHOD void copy_slices(const void* coarse, void* fine, uint64_t block, uint64_t i, uint64_t first,
                                   uint64_t last) const {
     const uint64_t end = i + 1 == step_.fine() ? step_.coarse() : i + 1;
     for (; i < end; ++i)
       copy(coarse, (block * step_.coarse() + i) * step_.inner + first, fine,
-           (block * step_.size + 2 * i) * step_.inner + first, last - first);
+           (block * step_.size + step_.place(i)) * step_.inner + first, last - first);
   }
 
   // `count` elements of a line, every second to `even`, the others to `odd`.

@@ -204,7 +204,7 @@ class Sampler {
     const Mask counts = first_lanes(n) & ~missing;
     add_interpolated({false, false}, near, bits, x, counts, samples_.linear[axis][level]);
     add_interpolated({true, false}, near, bits, x, counts, samples_.cubic[axis][level]);
-    if ((axes_.sizes[axis] - 1) / stride % 2 == 1) add_end(axis, level, s);
+    add_end(axis, level, s);
   }
 
  private:
@@ -213,7 +213,8 @@ class Sampler {
   // Values behind the last ones of lines. These are as the bound leaves them: what continues lines makes their errors larger.
   ARRCOMP_METHOD void add_end(int axis, int level, int s) const {
     const int across = axis == last_axis ? last_axis - 1 : last_axis;  // lines side by side
-    const uint64_t stride = uint64_t{1} << level, last = (axes_.sizes[axis] - 1) / stride * stride;
+    const uint64_t stride = uint64_t{1} << level,
+                   last = ((axes_.sizes[axis] - 1) / stride - 1) / 2 * 2 * stride + stride;
     const uint64_t apart = strides_[across], lines = apart >> 31 == 0 ? axes_.sizes[across] : 1;
     const int n = lines < lanes_per_row ? static_cast<int>(lines) : lanes_per_row;
     uint64_t first = last * strides_[axis];

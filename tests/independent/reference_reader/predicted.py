@@ -30,6 +30,7 @@ MOST_EXPONENT = {32: 60, 64: 500}  # of a multiplier, divisor or offset
 MOST_CORRECTION_BITS = 8
 BY_COLUMNS = 1 << 7  # of the byte of differences
 MOST_ROWS = 1 << 14  # of a band of columns
+LEAST_KEPT = 8  # slices of a grid whose last one may be kept
 
 UINT8, INT32, INT64 = DTYPES[3], DTYPES[6], DTYPES[8]
 
@@ -41,6 +42,7 @@ class Step(NamedTuple):
     cubic: bool
     scale: int
     held: bool = False
+    keeps_last: bool = False
 
 
 class Multiples(NamedTuple):
@@ -77,9 +79,22 @@ class Prediction(NamedTuple):
         found = [self.sizes]
         for step in reversed(self.steps):
             sizes = list(found[0])
-            need(sizes[step.axis] >= 2, "a step along an axis of one slice")
-            sizes[step.axis] = -(-sizes[step.axis] // 2)
+            size = sizes[step.axis]
+            need(size >= 2, "a step along an axis of one slice")
+            need(not step.keeps_last or (size % 2 == 0 and size >= LEAST_KEPT), "a last slice that is not kept")
+            sizes[step.axis] = size // 2 + 1 if step.keeps_last else -(-size // 2)
             found.insert(0, tuple(sizes))
+        return found
+
+    def distances(self) -> list[float]:
+        """Of each step, how far the last slice of its coarser grid is from the one before it, where others are 1 apart."""
+        found = []
+        sizes, last = list(self.sizes), [1.0] * AXES
+        for step in reversed(self.steps):
+            size, own = sizes[step.axis], last[step.axis]
+            last[step.axis] = (1 + own) / 2 if size % 2 else own / 2 if step.keeps_last else 1.0
+            sizes[step.axis] = size // 2 + 1 if step.keeps_last else -(-size // 2)
+            found.insert(0, last[step.axis])
         return found
 
 
@@ -202,8 +217,8 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
     steps = []
     for _ in range(count):
         axis, kind, step_scale = source.number(1), source.number(1), source.number(2)
-        need(axis < AXES and kind <= 3 and 1 <= step_scale <= FULL_SCALE, "step")
-        steps.append(Step(axis, kind % 2 == 1, step_scale, kind >= 2))
+        need(axis < AXES and kind <= 7 and 1 <= step_scale <= FULL_SCALE, "step")
+        steps.append(Step(axis, bool(kind & 1), step_scale, bool(kind & 2), bool(kind & 4)))
     source.align(8)
     multiples = read_multiples(source, bound, dtype) if has_multiples else None
     prediction = Prediction(bound, differences, has_mask == 1, scale, sizes, tuple(steps), multiples)
@@ -253,22 +268,29 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
     grids = prediction.grids()
     taken = math.prod(grids[0])
     grid = coarsest(prediction, dtype, summed(prediction, codes[:taken].reshape(grids[0])))
-    for step, sizes in zip(prediction.steps, grids[1:], strict=True):
+    for step, sizes, distance in zip(prediction.steps, grids[1:], prediction.distances(), strict=True):
         odd = list(sizes)
-        odd[step.axis] //= 2
+        odd[step.axis] = sizes[step.axis] // 2 - step.keeps_last
         count = math.prod(odd)
         finer = np.zeros(sizes, np.uint64)
         last = np.moveaxis(finer, step.axis, -1)
         own = np.moveaxis(codes[taken : taken + count].reshape(odd), step.axis, -1)
         coarse = np.moveaxis(grid, step.axis, -1)
         largest = largest_of(dtype) if dtype.exponent else LARGEST_INTEGER[dtype.word]
-        p = predictions(numbers(coarse, dtype), own.shape[-1], step, largest)
-        last[..., ::2] = coarse
+        v = numbers(coarse, dtype)
+        if step.keeps_last:
+            v = v[..., :-1]
+        elif distance < 1:
+            v = moved(v, step, distance)
+        p = predictions(v, own.shape[-1], step, largest)
+        last[..., : 2 * v.shape[-1] : 2] = coarse[..., : v.shape[-1]]
+        last[..., -1] = np.where(step.keeps_last, coarse[..., -1], last[..., -1])
+        places = slice(1, 2 * own.shape[-1], 2)
         if prediction.multiples:
             own = own + indices(p, prediction.multiples, dtype)
-            last[..., 1::2] = from_multiples(own, prediction.multiples, dtype)
+            last[..., places] = from_multiples(own, prediction.multiples, dtype)
         else:
-            last[..., 1::2] = elements(p, own, prediction.bound, step.scale, dtype)
+            last[..., places] = elements(p, own, prediction.bound, step.scale, dtype)
         grid, taken = finer, taken + count
     return grid.ravel()
 
@@ -284,6 +306,20 @@ def predictions(v: Floats, count: int, step: Step, largest: float) -> Floats:
     else:
         p = (before + behind) * a(0.5)
     return np.where(np.abs(p) <= largest, p, a(0))
+
+
+def moved(v: Floats, step: Step, distance: float) -> Floats:
+    """The values v of which the last, so far from the one before it, is moved to where others would stand."""
+    a, m = v.dtype.type, v.shape[-1]
+    missing = 1 - distance
+    if step.cubic and m >= 3:
+        weights = 2 / (distance * (1 + distance)), -(2 * missing / distance), missing / (1 + distance)
+    else:
+        weights = 1 / distance, -(missing / distance), 0.0
+    x1, x2, x3 = v[..., -1], v[..., -2], v[..., -3] if m >= 3 else a(0)
+    found = v.copy()
+    found[..., -1] = (x1 * a(weights[0]) + x2 * a(weights[1])) + x3 * a(weights[2])
+    return found
 
 
 def continued(v: Floats, held: bool) -> Floats:
