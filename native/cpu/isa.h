@@ -126,10 +126,9 @@ struct PredictionFunctions {
   void (*write_differences)(const PredictionJob& job, const void* integers, uint64_t distance, void* differences,
                             uint64_t count);
 
-  // Elements [first, first + count) that are kept exactly (codecs/predicted/exact.h). False where one of them would be
-  // taken for absent.
-  bool (*find_exact)(const PredictionJob& job, Unserved unserved, const void* source, void* made, uint64_t first,
-                     uint64_t count);
+  // Elements [first, first + count) that are kept exactly (codecs/predicted/exact.h).
+  FoundExact (*find_exact)(const PredictionJob& job, Unserved unserved, const void* source, void* made, uint64_t first,
+                           uint64_t count);
   void (*put_exact)(const PredictionJob& job, const void* exact, void* target, uint64_t first, uint64_t count);
 
   // Brings pieces [begin, end) of a mask of gaps from elements to bytes, or back to elements [first, last); and takes

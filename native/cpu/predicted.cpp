@@ -142,22 +142,26 @@ bool decode_codes(const PredictionJob& job, const Prediction& prediction, const 
   return Predicted(job, prediction, threads).decode(decoder, target);
 }
 
-// Encodes the elements that must be kept exactly; returns the bytes, or 0 where they cannot be told from absent ones.
-uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job, const Prediction& prediction,
-                      Unserved unserved, const uint8_t* codes, uint64_t length, Scratch& payload, int threads) {
+// Encodes the elements that must be kept exactly, if there are any, and tells so: to `payload`, of so many bytes.
+FoundExact encode_exact(const EncodeJob& job, const PredictionJob& prediction_job, const Prediction& prediction,
+                        Unserved unserved, const uint8_t* codes, uint64_t length, Scratch& payload, uint64_t& bytes,
+                        int threads) {
   const uint64_t count = job.plan.count;
   const auto made = scratch_memory(count * (job.plan.element.width / 8), "decoded elements");
   if (unserved == Unserved::others) decode_codes(prediction_job, prediction, codes, length, made.get(), threads);
-  std::atomic<bool> is_ambiguous{false};
+  std::atomic<bool> is_found[3]{};
   for_rows(count, threads, [&](uint64_t first, uint64_t last) {
-    if (!isa().prediction.find_exact(prediction_job, unserved, job.source, made.get(), first, last - first))
-      is_ambiguous = true;
+    const FoundExact found =
+        isa().prediction.find_exact(prediction_job, unserved, job.source, made.get(), first, last - first);
+    is_found[static_cast<size_t>(found)] = true;
   });
-  if (is_ambiguous) return 0;
+  if (is_found[static_cast<size_t>(FoundExact::ambiguous)]) return FoundExact::ambiguous;
+  if (!is_found[static_cast<size_t>(FoundExact::some)]) return FoundExact::none;
   const Plan plan = make_plan(job.plan.element, count);
   payload = scratch_memory(capacity_of_groups(plan.element, count), "exact elements");
   const GroupSettings settings = exact_settings(plan.element, job.settings.fast);
-  return encode_job({plan, made.get(), 0, 0, settings, tables(), nullptr, 0}, payload.get(), threads);
+  bytes = encode_job({plan, made.get(), 0, 0, settings, tables(), nullptr, 0}, payload.get(), threads);
+  return FoundExact::some;
 }
 
 // Groups whose elements are brought from rows to columns at a time: from all of a line of the cache, and to what it holds.
@@ -214,8 +218,9 @@ uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* 
   if (unserved != Unserved::none && chosen.mask.is_given)
     bytes.mask = MaskBytes(prediction_job, chosen.axes, 0, count, threads).encode(job.source, mask);
   if (unserved > Unserved::masked) {
-    bytes.exact = encode_exact(job, prediction_job, chosen, unserved, coded.get(), bytes.codes, exact, threads);
-    if (bytes.exact == 0) return 0;
+    const FoundExact found =
+        encode_exact(job, prediction_job, chosen, unserved, coded.get(), bytes.codes, exact, bytes.exact, threads);
+    if (found == FoundExact::ambiguous) return 0;
   }
   const PredictedPlaces places(chosen, bytes);
   if (places.length > capacity) return 0;

@@ -16,13 +16,13 @@ struct PredictedArray {
   uint64_t grid_offsets[max_steps];  // where grids but the finest stand in `grids`
   Axes coarsest;                     // grid
   double bound;
-  bool is_active;                   // it is predicted: kernels pass by all others
-  const void* source;               // elements to encode
-  uint8_t* codes;                   // of all elements
-  uint8_t* grids;                   // encoding: all but the finest grid; decoding: every second grid
-  uint8_t* made;                    // the finest grid, as it is decoded
-  uint32_t unserved, is_ambiguous;  // `unserved`: an Unserved, as a number that is raised by several
-  PredictedBytes bytes;             // of the payloads
+  bool is_active;                      // it is predicted: kernels pass by all others
+  const void* source;                  // elements to encode
+  uint8_t* codes;                      // of all elements
+  uint8_t* grids;                      // encoding: all but the finest grid; decoding: every second grid
+  uint8_t* made;                       // the finest grid, as it is decoded
+  uint32_t has_unserved, found_exact;  // the latter a FoundExact, as a number that several raise
+  PredictedBytes bytes;                // of the payloads
   uint8_t *coded_codes, *coded_mask, *coded_exact;
 
   // Says how the array is predicted, and that it is. `its_bound`: where it is not kept without loss.
@@ -30,7 +30,7 @@ struct PredictedArray {
     prediction = its_prediction;
     bound = prediction.own_bound(its_bound);
     is_active = true;
-    unserved = is_ambiguous = 0;
+    has_unserved = found_exact = 0;
     bytes = {};
     Grid grid(prediction.axes);
     uint64_t end = 0;
@@ -44,8 +44,9 @@ struct PredictedArray {
   }
 
   ARRCOMP_SHARED uint64_t elements() const { return prediction.axes.count(); }
-  ARRCOMP_SHARED bool has_mask() const { return prediction.mask.is_given && unserved > 0; }
-  ARRCOMP_SHARED bool has_exact() const { return unserved > static_cast<uint32_t>(Unserved::masked); }
+  ARRCOMP_SHARED bool has_mask() const { return prediction.mask.is_given && has_unserved != 0; }
+  ARRCOMP_SHARED bool has_exact() const { return found_exact == static_cast<uint32_t>(FoundExact::some); }
+  ARRCOMP_SHARED bool is_ambiguous() const { return found_exact == static_cast<uint32_t>(FoundExact::ambiguous); }
 
   // Elements of grid k: the codes of the step from there stand behind as many.
   ARRCOMP_SHARED uint64_t elements_of(int k) const {

@@ -221,7 +221,7 @@ __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_co
     for (int way = 0; way < state.count; ++way) {
       const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
       const PredictedPlaces places(array.prediction, array.bytes);
-      const bool is_kept = !array.is_ambiguous && places.length <= a.trial.capacity();
+      const bool is_kept = !array.is_ambiguous() && places.length <= a.trial.capacity();
       bytes[way] += a.trial.counted(array.prediction, is_kept ? places.length : 0);
     }
   }
@@ -232,9 +232,24 @@ __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_co
 
 // ---- codes
 
-// What codes do not serve.
+// Blocks on a processor for which steps have registers enough: where words have 32 bits one more than other kernels, on GPUs
+// that would not spill then, and where they have 64 bits one less on those that would.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ <= 900
+constexpr int min_blocks_of_32_bit_steps = min_blocks + 1;
+#else
+constexpr int min_blocks_of_32_bit_steps = min_blocks;
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ > 900
+constexpr int min_blocks_of_64_bit_steps = min_blocks - 1;
+#else
+constexpr int min_blocks_of_64_bit_steps = min_blocks;
+#endif
+template <class T>
+constexpr int min_blocks_of_step = T::width == 64 ? min_blocks_of_64_bit_steps : min_blocks_of_32_bit_steps;
+
+// Whether codes serve all elements. Gaps are not told from others here, which would take registers.
 ARRCOMP_METHOD void note(PredictedArray& array, Unserved unserved) {
-  if (unserved != Unserved::none && leader()) atomicMax(&array.unserved, static_cast<uint32_t>(unserved));
+  if (unserved != Unserved::none && leader()) atomicOr(&array.has_unserved, 1u);
 }
 
 template <class T>
@@ -248,13 +263,13 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, min_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_blocks_of_step<T>)
     encode_step_kernel(const __grid_constant__ PredictionArguments a, int finer) {
   const auto elements = [](const Refinement& step) { return step.codes(); };
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
     const Refinement step = array.refinements[k];
     const CodeBook<T> book(step.bound, step.scale, step.multiples);
-    const Gaps<T> gaps(a.settings, array.prediction.mask);
+    const Gaps<T> gaps(a.settings);
     const Unserved unserved =
         PartOfStep<T>(step, warp_memory<Window<T>>())
             .encode(book, gaps, array.made_grid(k), array.original_grid(k + 1), array.made_grid(k + 1),
@@ -264,7 +279,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, min_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_blocks_of_step<T>)
     decode_step_kernel(const __grid_constant__ PredictionArguments a, int finer) {
   const auto elements = [](const Refinement& step) { return step.codes(); };
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
@@ -304,7 +319,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     encode_lines_kernel(const __grid_constant__ PredictionArguments a) {
   for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
     const Prediction& prediction = array.prediction;
-    const Gaps<T> gaps(a.settings, prediction.mask);
+    const Gaps<T> gaps(a.settings);
     const GridIntegers<T> integers(array.bound, prediction.coarse_bound(a.element, array.bound), prediction.multiples);
     const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
     const Unserved unserved =
@@ -350,10 +365,10 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     find_exact_kernel(const __grid_constant__ PredictionArguments a) {
   for_each_part(a, [&](PredictedArray& array, uint64_t begin, uint64_t end) {
-    if (!array.has_exact()) return;
+    if (array.has_unserved == 0) return;
     const ExactElements<T> exact(a.settings, array.prediction.mask, array.bound);
-    const bool is_clear = exact.find(Unserved::others, array.source, array.made, begin, end - begin);
-    if (!is_clear && leader()) atomicOr(&array.is_ambiguous, 1u);
+    const FoundExact found = exact.find(Unserved::others, array.source, array.made, begin, end - begin);
+    if (found != FoundExact::none && leader()) atomicMax(&array.found_exact, static_cast<uint32_t>(found));
   });
 }
 
@@ -412,7 +427,7 @@ __global__ void list_payloads(const __grid_constant__ PredictionArguments a, con
       const Plan own = has_any ? MaskGrid(array.prediction.axes).plan() : plan;
       listed = {own, array.codes, array.coded_mask, &array.bytes.mask, i * plan.groups, {0, 0}};
     } else {
-      has_any = is_predicted && array.has_exact() && array.is_ambiguous == 0;
+      has_any = is_predicted && array.has_exact();
       listed = {plan, array.made, array.coded_exact, &array.bytes.exact, i * plan.groups, {0, 0}};
     }
     if (!has_any) listed.plan.groups = 0;
@@ -446,7 +461,7 @@ __global__ void finish_predicted(const __grid_constant__ PredictionArguments a,
   PredictedArray& array = a.arrays[0];
   EncodeArray& target = plain.arrays[0];
   const PredictedPlaces places(array.prediction, array.bytes);
-  const bool is_kept = array.is_active && array.is_ambiguous == 0 && places.length <= capacity;
+  const bool is_kept = array.is_active && !array.is_ambiguous() && places.length <= capacity;
   const auto copy = [](const uint8_t* from, uint8_t* to, uint64_t bytes) {  // multiples of 4
     const auto* const words = reinterpret_cast<const uint32_t*>(from);
     auto* const out = reinterpret_cast<uint32_t*>(to);
@@ -500,11 +515,11 @@ __global__ void open_predicted(const __grid_constant__ DecodeTask task, Element 
   decoding->codes = {
       parts.prediction.codes_plan(element), parts.codes, parts.header.codes_bytes, nullptr, array.codes, 0};
   if (parts.mask_bytes > 0) {
-    array.unserved = static_cast<uint32_t>(Unserved::masked);
+    array.has_unserved = 1;
     decoding->mask = {MaskGrid(array.prediction.axes).plan(), parts.mask, parts.mask_bytes, nullptr, array.codes, 0};
   }
   if (parts.header.exact_bytes == 0) return;
-  array.unserved = static_cast<uint32_t>(Unserved::others);
+  array.found_exact = static_cast<uint32_t>(FoundExact::some);
   decoding->elements = {plan, parts.exact, parts.header.exact_bytes, nullptr, array.codes, 0};
 }
 

@@ -43,6 +43,9 @@ class Interpolation {
 enum class Unserved : uint8_t { none, masked, gaps, others };
 constexpr int unserved_kinds = 4;
 
+// Whether elements must be kept exactly, and whether one of them would be taken for absent.
+enum class FoundExact : uint8_t { none, some, ambiguous };
+
 // A step of refinement: along `axis` the values between those of the coarser grid are predicted from these.
 struct Step {
   uint8_t axis;
@@ -51,37 +54,24 @@ struct Step {
 };
 static_assert(sizeof(Step) == 4);
 
-// What predictions take for a line's last value where this is nearer to the one before it than others are: what would stand
-// in its place on a line, or a parabola, through the last ones.
-struct MovedLast {
-  bool is_moved;
-  double last, before, far_before;  // how much each counts
-
-  // `distance`: of the last value from the one before it, where others are 1 apart.
-  ARRCOMP_SHARED static MovedLast at(double distance, bool is_parabola) {
-    const double missing = 1 - distance, all = 1 + distance;
-    if (missing == 0) return {false, 1, 0, 0};
-    if (!is_parabola) return {true, 1 / distance, -(missing / distance), 0};
-    return {true, 2 / (distance * all), -(2 * missing / distance), missing / all};
-  }
-};
-
 // A step on its finer grid: `outer` blocks, of `size` slices of `inner` elements each.
 struct Refinement {
   uint64_t outer, size, inner;
+  uint32_t kept;  // slices that the coarser grid has, but predictions are not made of: 1 or 0
   Interpolation kind;
   double bound;  // 0: without loss
   int scale;     // of this step's codes
   Multiples multiples;
-  MovedLast moved;
+  double
+      last_weight;  // of a line's last value, where predictions take it for what stands in its place on a line (Grid); else 1
 
   // Slices of the coarser grid; those of them that predictions are made from; those that the coarser grid does not have.
-  ARRCOMP_SHARED uint64_t coarse() const { return kind.keeps_last() ? size / 2 + 1 : (size + 1) / 2; }
+  ARRCOMP_SHARED uint64_t coarse() const { return known() + kept; }
   ARRCOMP_SHARED uint64_t known() const { return (size + 1) / 2; }
-  ARRCOMP_SHARED uint64_t fine() const { return size - coarse(); }
+  ARRCOMP_SHARED uint64_t fine() const { return size / 2 - kept; }
 
   // The slice of the finer grid that is slice `i` of the coarser one.
-  ARRCOMP_SHARED uint64_t place(uint64_t i) const { return i < known() ? 2 * i : size - 1; }
+  ARRCOMP_SHARED uint64_t place(uint64_t i) const { return i > fine() ? 2 * i - 1 : 2 * i; }
 
   ARRCOMP_SHARED uint64_t coarse_elements() const { return outer * coarse() * inner; }
   ARRCOMP_SHARED uint64_t codes() const { return outer * fine() * inner; }
@@ -111,15 +101,16 @@ class Grid {
     Grid coarse = *this;
     coarse.coarsen(step);
     const double distance = step.kind.keeps_last() ? 1 : coarse.distances_[step.axis];
-    const MovedLast moved = MovedLast::at(distance, step.kind.is_cubic() && coarse.size(step.axis) >= 3);
+    const uint32_t kept = step.kind.keeps_last() ? 1 : 0;
     return {axes_.outer(step.axis),
             size(step.axis),
             axes_.inner(step.axis),
+            kept,
             step.kind,
             bound,
             step.scale,
             multiples,
-            moved};
+            1 / distance};
   }
 
  private:

@@ -72,19 +72,16 @@ class UnservedLanes {
  public:
   ARRCOMP_METHOD void add(const Gaps<T>& gaps, typename T::Word bits, Mask failed) {
     if (!any(failed)) return;
-    const Mask missing = gaps.in(bits, T::widen(bits)), in_mask = gaps.in_mask(bits);
-    masked_ = masked_ | (failed & in_mask);
-    gaps_ = gaps_ | (failed & missing & ~in_mask);
-    others_ = others_ | (failed & ~missing);
+    const Mask missing = gaps.in(bits, T::widen(bits));
+    const bool has_gaps = any(failed & ~gaps.in_mask(bits)), has_others = any(failed & ~missing);
+    const Unserved found = has_others ? Unserved::others : has_gaps ? Unserved::gaps : Unserved::masked;
+    if (kind_ < found) kind_ = found;
   }
 
-  ARRCOMP_METHOD Unserved kind() const {
-    if (any(others_)) return Unserved::others;
-    return any(gaps_) ? Unserved::gaps : any(masked_) ? Unserved::masked : Unserved::none;
-  }
+  ARRCOMP_METHOD Unserved kind() const { return kind_; }
 
  private:
-  Mask masked_ = mask(0), gaps_ = mask(0), others_ = mask(0);
+  Unserved kind_ = Unserved::none;
 };
 
 // What errors are compared with: |x - y| as computed is right to a part in 2^24 (2^53), and this leaves room for it.

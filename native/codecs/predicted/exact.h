@@ -15,9 +15,10 @@ class ExactElements {
       : gaps_(settings, mask), book_(bound, full_scale) {}
 
   // Puts those of `source` in place of `made`, where the elements that are decoded stand, and `absent` in place of all
-  // others. Where nothing but gaps is unserved, `made` is not read. False where one of them would be taken for absent.
-  ARRCOMP_PART bool find(Unserved unserved, const void* source, void* made, uint64_t first, uint64_t count) const {
-    Mask all_absent = mask(0);
+  // others. Where nothing but gaps is unserved, `made` is not read.
+  ARRCOMP_PART FoundExact find(Unserved unserved, const void* source, void* made, uint64_t first,
+                               uint64_t count) const {
+    Mask any_found = mask(0), any_absent = mask(0);
     const Word absent = splat<Word>(absent_bits);
     for_each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
       const Word bits = load_elements<T>(source, i, n);
@@ -25,10 +26,11 @@ class ExactElements {
       Mask found = gaps_.in(bits, x);
       if (unserved == Unserved::others) found = found | ~book_.is_kept(bits, x, load_elements<T>(made, i, n));
       found = found & ~gaps_.in_mask(bits);
-      all_absent = all_absent | (found & eq(bits, absent));
+      any_found = any_found | found;
+      any_absent = any_absent | (found & eq(bits, absent));
       replace_elements<T>(made, i, n, select(found, bits, absent));
     });
-    return !any(all_absent);
+    return any(any_absent) ? FoundExact::ambiguous : any(any_found) ? FoundExact::some : FoundExact::none;
   }
 
   // Puts those that are not absent in their places.

@@ -16,10 +16,10 @@ ARRCOMP_INLINE V extended(uint64_t known, V x1, V x2, V x3, V three) {
   return known == 2 ? x1 + (x1 - x2) : x1;
 }
 
-// A line's last value x1, behind x2 and x3, where it would stand if all were equally far apart.
-template <class V, class OfNumber>
-ARRCOMP_INLINE V moved_last(const MovedLast& moved, V x1, V x2, V x3, OfNumber of_number) {
-  return (x1 * of_number(moved.last) + x2 * of_number(moved.before)) + x3 * of_number(moved.far_before);
+// Where a line's last value, behind x2, would stand if all were equally far apart.
+template <class V>
+ARRCOMP_INLINE V moved_last(V last, V x2, V weight) {
+  return x2 + (last - x2) * weight;
 }
 
 // Four neighbours on a line: two before the value, two behind it.
@@ -58,7 +58,8 @@ class Window {
       store(values_ + (i + before - first), T::widen(load_elements<T>(coarse, line + i, n)));
     }
     sync();
-    if (step.moved.is_moved && to == known) move_last(known + before - first, known, step.moved);
+    if (step.last_weight != 1 && to == known)
+      move_last(known - 1 + before - first, static_cast<Number>(step.last_weight));
     if (first == 0) extend(before - 1, 1, known);
     for (uint64_t i = known; i < end; ++i) extend(i + before - first, -1, continuing(step.kind, known));
   }
@@ -82,14 +83,11 @@ class Window {
     sync();
   }
 
-  // The last value is the one before `end`.
-  ARRCOMP_METHOD void move_last(uint64_t end, uint64_t known, const MovedLast& moved) {
-    Number* const last = values_ + end - 1;
-    const Number far_before = known >= 3 ? last[-2] : Number{0};
-    const Number value =
-        moved_last(moved, *last, last[-1], far_before, [](double x) ARRCOMP_LAMBDA { return static_cast<Number>(x); });
+  // Sets value `i`, the last one, to what would stand in its place on a line.
+  ARRCOMP_METHOD void move_last(uint64_t i, Number weight) {
+    const Number value = moved_last(values_[i], values_[i - 1], weight);
     sync();
-    if (leader()) *last = value;
+    if (leader()) values_[i] = value;
     sync();
   }
 
@@ -109,8 +107,7 @@ class Slices {
         inner_(step.inner),
         known_(step.known()),
         continuing_(continuing(step.kind, step.known())),
-        i_(i),
-        moved_(step.moved) {}
+        i_(i) {}
 
   ARRCOMP_METHOD Neighbours<Real> at(uint64_t j, int n) const {
     const Real three = splat<Real>(3);
@@ -130,33 +127,37 @@ class Slices {
     }
     if (i_ > 0) row.far_before = slice(i_ - 1, j, n);
     if (i_ + 2 < known_) row.far_behind = slice(i_ + 2, j, n);
-    if (moved_.is_moved && i_ + 3 >= known_) move_last(row, j, n);
-    // With three slices at least, one of the two is there.
-    if (i_ + 2 >= known_)
-      row.far_behind = extended(continuing_, row.behind, row.before, i_ > 0 ? row.far_before : row.before, three);
-    if (i_ == 0) row.far_before = extended(known_, row.before, row.behind, row.far_behind, three);
+    continue_line(row);
+    return row;
+  }
+
+  // The same where one of the two slices behind is the last one, which is moved. There is one behind.
+  ARRCOMP_METHOD Neighbours<Real> near_moved(Real weight, uint64_t j, int n) const {
+    Neighbours<Real> row = at(j, n);
+    if (i_ + 2 < known_) {
+      row.far_behind = moved_last(row.far_behind, row.behind, weight);
+    } else {
+      row.behind = moved_last(row.behind, row.before, weight);
+    }
+    continue_line(row);
     return row;
   }
 
  private:
+  // Behind its ends, of which one is there: with three slices at least, one of the two far ones is known.
+  ARRCOMP_METHOD void continue_line(Neighbours<Real>& row) const {
+    const Real three = splat<Real>(3);
+    if (i_ + 2 >= known_)
+      row.far_behind = extended(continuing_, row.behind, row.before, i_ > 0 ? row.far_before : row.before, three);
+    if (i_ == 0) row.far_before = extended(known_, row.before, row.behind, row.far_behind, three);
+  }
+
   ARRCOMP_METHOD Real slice(uint64_t i, uint64_t j, int n) const {
     return T::widen(load_elements<T>(coarse_, start_ + i * inner_ + j, n));
   }
 
-  // One of the two values behind is the last one.
-  ARRCOMP_METHOD void move_last(Neighbours<Real>& row, uint64_t j, int n) const {
-    const auto of_number = [](double x) ARRCOMP_LAMBDA { return splat<Real>(static_cast<typename Real::scalar>(x)); };
-    if (i_ + 2 < known_) {
-      row.far_behind = moved_last(moved_, row.far_behind, row.behind, row.before, of_number);
-    } else {
-      const Real far_before = i_ > 0 ? slice(i_ - 1, j, n) : splat<Real>(0);
-      row.behind = moved_last(moved_, row.behind, row.before, far_before, of_number);
-    }
-  }
-
   const void* coarse_;
   uint64_t start_, inner_, known_, continuing_, i_;
-  const MovedLast& moved_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -129,12 +129,23 @@ class PartOfStep {
       each_piece(begin, end, step_.inner, step_.fine(),
                  [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
                    const Slices<T> slices(coarse, block * step_.coarse() * step_.inner, step_, i);
+                   const bool is_near_moved = step_.last_weight != 1 && i + 3 >= step_.known();
+                   const Real weight = splat<Real>(static_cast<typename Real::scalar>(step_.last_weight));
                    const uint64_t odd = (block * step_.size + 2 * i + 1) * step_.inner;
-                   ARRCOMP_ROLLED
-                   for (uint64_t j = first; j < last; j += lanes_per_row) {  // counted: between slices, 1 row
+                   const auto visit_row = [&](uint64_t j, auto neighbours) ARRCOMP_LAMBDA {
                      const uint64_t at = whole_row(j, first, last, is_kept);
                      const int n = lanes(last - at);
-                     visit(slices.at(at, n), Row{odd + at, 0, n, static_cast<int>(j - at)});
+                     visit(neighbours(at, n), Row{odd + at, 0, n, static_cast<int>(j - at)});
+                   };
+                   if (!is_near_moved) {
+                     ARRCOMP_ROLLED
+                     for (uint64_t j = first; j < last; j += lanes_per_row)  // counted: between slices, 1 row
+                       visit_row(j, [&](uint64_t at, int n) ARRCOMP_LAMBDA { return slices.at(at, n); });
+                   } else {
+                     ARRCOMP_ROLLED
+                     for (uint64_t j = first; j < last; j += lanes_per_row)
+                       visit_row(j,
+                                 [&](uint64_t at, int n) ARRCOMP_LAMBDA { return slices.near_moved(weight, at, n); });
                    }
                    if (fine != nullptr) copy_slices(coarse, fine, block, i, first, last);
                  });
@@ -152,9 +163,8 @@ class PartOfStep {
           visit(window_.at(at), row);
         }
       }
-      if (fine == nullptr || last < step_.fine()) return;
-      for (uint64_t i = last; i < step_.coarse(); ++i)
-        copy(coarse, coarse_line + i, fine, fine_line + step_.place(i), 1);
+      if (fine != nullptr && last == step_.fine() && step_.coarse() > last)
+        copy(coarse, coarse_line + last, fine, fine_line + 2 * last, step_.coarse() - last);
     });
   }
 

@@ -87,7 +87,7 @@ class Prediction(NamedTuple):
         return found
 
     def distances(self) -> list[float]:
-        """Of each step, how far the last slice of its coarser grid is from the one before it, where others are 1 apart."""
+        """How far the last slice of each step's coarser grid is from the one before it, where others are 1 apart."""
         found = []
         sizes, last = list(self.sizes), [1.0] * AXES
         for step in reversed(self.steps):
@@ -281,7 +281,7 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
         if step.keeps_last:
             v = v[..., :-1]
         elif distance < 1:
-            v = moved(v, step, distance)
+            v = moved(v, distance)
         p = predictions(v, own.shape[-1], step, largest)
         last[..., : 2 * v.shape[-1] : 2] = coarse[..., : v.shape[-1]]
         last[..., -1] = np.where(step.keeps_last, coarse[..., -1], last[..., -1])
@@ -308,17 +308,10 @@ def predictions(v: Floats, count: int, step: Step, largest: float) -> Floats:
     return np.where(np.abs(p) <= largest, p, a(0))
 
 
-def moved(v: Floats, step: Step, distance: float) -> Floats:
-    """The values v of which the last, so far from the one before it, is moved to where others would stand."""
-    a, m = v.dtype.type, v.shape[-1]
-    missing = 1 - distance
-    if step.cubic and m >= 3:
-        weights = 2 / (distance * (1 + distance)), -(2 * missing / distance), missing / (1 + distance)
-    else:
-        weights = 1 / distance, -(missing / distance), 0.0
-    x1, x2, x3 = v[..., -1], v[..., -2], v[..., -3] if m >= 3 else a(0)
+def moved(v: Floats, distance: float) -> Floats:
+    """The values v of which the last, so far from the one before it, is moved to where it would stand on a line."""
     found = v.copy()
-    found[..., -1] = (x1 * a(weights[0]) + x2 * a(weights[1])) + x3 * a(weights[2])
+    found[..., -1] = v[..., -2] + (v[..., -1] - v[..., -2]) * v.dtype.type(1 / distance)
     return found
 
 
