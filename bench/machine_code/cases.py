@@ -229,7 +229,7 @@ _ENCODING: tuple[Case, ...] = (
 # A step of interpolation, of values with two neighbours on both sides; its codes are coded by the kernels of groups.
 _PREDICTING: tuple[Case, ...] = tuple(
     Case(f"interpolation float32, {way}, {where}", "predicted_float32", kernel, (Part(loop),), budget, registers=96)
-    for way, kernel, budget in (("encode", "encode_step_kernelINS0_", 120), ("decode", "decode_step_kernelINS0_", 100))
+    for way, kernel, budget in (("encode", "encode_step_kernelINS0_", 120), ("decode", "decode_step_kernelINS0_", 102))
     for where, loop in (("along the last axis", "between elements"), ("along another axis", "between slices"))
 )
 

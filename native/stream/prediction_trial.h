@@ -120,7 +120,7 @@ class Trial {
     const bool has_states = length >= way.codes_offset() + states_bytes;
     const uint64_t spared = has_states && !way.is_by_columns() ? spared_states_[way.has_wide_groups] : 0;
     // A box has more of the coarse grids than the array, where smaller bounds cost bytes.
-    const uint64_t coarse = way.has_scales() ? length / 128 : 0;
+    const uint64_t coarse = way.has_scales() ? length / 96 : 0;
     const uint64_t less = way.codes_offset() + spared + coarse;
     return length - (less < length ? less : length);
   }
