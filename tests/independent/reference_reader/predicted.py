@@ -88,7 +88,7 @@ class Prediction(NamedTuple):
 
     def distances(self) -> list[float]:
         """How far the last slice of each step's coarser grid is from the one before it, where others are 1 apart."""
-        found = []
+        found: list[float] = []
         sizes, last = list(self.sizes), [1.0] * AXES
         for step in reversed(self.steps):
             size, own = sizes[step.axis], last[step.axis]
