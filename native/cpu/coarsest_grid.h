@@ -10,20 +10,19 @@
 
 namespace arrcomp::cpu {
 
-// What several threads find.
-class AnyUnserved {
+// The last in the order of their kinds, of which the first is none, of what several threads find.
+template <class Kind>
+class LastKind {
  public:
-  void add(Unserved found) {
-    if (found != Unserved::none) any_[static_cast<size_t>(found)] = true;
+  void add(Kind found) {
+    Kind last = kind_;
+    while (last < found && !kind_.compare_exchange_weak(last, found)) {
+    }
   }
-  Unserved kind() const {
-    for (const Unserved kind : {Unserved::others, Unserved::gaps, Unserved::masked})
-      if (any_[static_cast<size_t>(kind)]) return kind;
-    return Unserved::none;
-  }
+  Kind kind() const { return kind_; }
 
  private:
-  std::atomic<bool> any_[unserved_kinds]{};
+  std::atomic<Kind> kind_{};
 };
 
 class CoarsestGrid {
@@ -40,7 +39,7 @@ class CoarsestGrid {
 
   // Makes codes of elements. `decoded`, if it is not null, gets the elements that are decoded.
   Unserved encode(const void* source, void* decoded) {
-    AnyUnserved unserved;
+    LastKind<Unserved> unserved;
     all_slices<true>([&](uint64_t begin, uint64_t end) {
       unserved.add(
           functions_.encode_lines(job_, coarse_bound_, line(), source, decoded, codes_, begin / line(), end / line()));

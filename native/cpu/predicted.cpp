@@ -41,7 +41,7 @@ class Predicted {
         functions_.coarsen(job_, refinement(k), grid(k + 1), made(grids, k), begin, end);
       });
     }
-    AnyUnserved unserved;
+    LastKind<Unserved> unserved;
     unserved.add(encode_coarsest(static_cast<const uint8_t*>(grid(0)), made(grids, 0), encoder));
     for (int k = 0; k < steps; ++k) {
       const Refinement step = refinement(k);
@@ -91,7 +91,7 @@ class Predicted {
     const Scratch integers = scratch_memory((1 + at_once) * row * code_item_, "codes");
     uint8_t* const own = integers.get() + row * code_item_;
     if (differ) memset(integers.get(), 0, row * code_item_);
-    AnyUnserved unserved;
+    LastKind<Unserved> unserved;
     for (uint64_t begin = 0; begin < all; begin += at_once) {
       const uint64_t count = std::min(at_once, all - begin), first = begin * row * item_;
       rows.sizes[axis] = count;
@@ -149,14 +149,11 @@ FoundExact encode_exact(const EncodeJob& job, const PredictionJob& prediction_jo
   const uint64_t count = job.plan.count;
   const auto made = scratch_memory(count * (job.plan.element.width / 8), "decoded elements");
   if (unserved == Unserved::others) decode_codes(prediction_job, prediction, codes, length, made.get(), threads);
-  std::atomic<bool> is_found[3]{};
+  LastKind<FoundExact> found;
   for_rows(count, threads, [&](uint64_t first, uint64_t last) {
-    const FoundExact found =
-        isa().prediction.find_exact(prediction_job, unserved, job.source, made.get(), first, last - first);
-    is_found[static_cast<size_t>(found)] = true;
+    found.add(isa().prediction.find_exact(prediction_job, unserved, job.source, made.get(), first, last - first));
   });
-  if (is_found[static_cast<size_t>(FoundExact::ambiguous)]) return FoundExact::ambiguous;
-  if (!is_found[static_cast<size_t>(FoundExact::some)]) return FoundExact::none;
+  if (found.kind() != FoundExact::some) return found.kind();
   const Plan plan = make_plan(job.plan.element, count);
   payload = scratch_memory(capacity_of_groups(plan.element, count), "exact elements");
   const GroupSettings settings = exact_settings(plan.element, job.settings.fast);

@@ -41,8 +41,12 @@ class MaskGrid {
   ARRCOMP_SHARED const Axes& bytes() const { return bytes_; }
   ARRCOMP_SHARED uint64_t line() const { return line_; }
 
-  // Whether there may be differences along an axis.
-  ARRCOMP_SHARED bool has_axis(int axis) const { return axis == last_axis || bytes_.sizes[axis] > 1; }
+  // Whether there may be differences along all axes of a set: those of several places that lines do not have, and the last.
+  ARRCOMP_SHARED bool has_axes(uint64_t set) const {
+    for (int a = 0; a < last_axis; ++a)
+      if ((set >> a & 1) != 0 && bytes_.sizes[a] == 1) return false;
+    return true;
+  }
 
   // A piece of a line: elements [first, first + count), whose bits stand from `byte` on.
   struct Piece {

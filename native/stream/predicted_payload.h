@@ -58,10 +58,8 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
 
 // Whether it is a mask of an array of such elements.
 ARRCOMP_SHARED bool is_mask(const Element& element, const Axes& axes, const MaskHeader& mask) {
-  const MaskGrid grid(axes);
-  for (int a = 0; a < max_axes; ++a)
-    if ((mask.axes >> a & 1) != 0 && !grid.has_axis(a)) return false;
-  return mask.axes < 1 << max_axes && (element.width == 64 || mask.fill >> element.width == 0);
+  return mask.axes < 1 << max_axes && MaskGrid(axes).has_axes(mask.axes) &&
+         (element.width == 64 || mask.fill >> element.width == 0);
 }
 
 // A payload's parts, checked but for the groups in them.

@@ -41,7 +41,6 @@ class Interpolation {
 // Which elements their codes do not bring within the bound: none, those in the mask of gaps alone, other gaps too, which
 // show without decoding, or others too.
 enum class Unserved : uint8_t { none, masked, gaps, others };
-constexpr int unserved_kinds = 4;
 
 // Whether elements must be kept exactly, and whether one of them would be taken for absent.
 enum class FoundExact : uint8_t { none, some, ambiguous };

@@ -188,11 +188,9 @@ class PredictionChoice {
   ARRCOMP_SHARED uint8_t axes_of_mask() const {
     const MaskGrid grid(axes_);
     int best = 0;
-    for (int set = 1; set < axis_sets; ++set) {
-      bool has_all = has_axes(axes_, set);
-      for (int a = 0; a < max_axes; ++a) has_all = has_all && ((set >> a & 1) == 0 || grid.has_axis(a));
-      if (has_all && bytes_of_mask(set) < bytes_of_mask(best)) best = set;
-    }
+    for (int set = 1; set < axis_sets; ++set)
+      if (has_axes(axes_, set) && grid.has_axes(static_cast<uint64_t>(set)) && bytes_of_mask(set) < bytes_of_mask(best))
+        best = set;
     return static_cast<uint8_t>(best);
   }
 

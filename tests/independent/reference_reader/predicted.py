@@ -44,6 +44,10 @@ class Step(NamedTuple):
     held: bool = False
     keeps_last: bool = False
 
+    def coarser(self, size: int) -> int:
+        """How many of so many slices the coarser grid has."""
+        return size // 2 + 1 if self.keeps_last else -(-size // 2)
+
 
 class Multiples(NamedTuple):
     """Elements are multiples of the multiplier by the divisor, from the offset on, corrected (section 9.6)."""
@@ -82,18 +86,17 @@ class Prediction(NamedTuple):
             size = sizes[step.axis]
             need(size >= 2, "a step along an axis of one slice")
             need(not step.keeps_last or (size % 2 == 0 and size >= LEAST_KEPT), "a last slice that is not kept")
-            sizes[step.axis] = size // 2 + 1 if step.keeps_last else -(-size // 2)
+            sizes[step.axis] = step.coarser(size)
             found.insert(0, tuple(sizes))
         return found
 
     def distances(self) -> list[float]:
         """How far the last slice of each step's coarser grid is from the one before it, where others are 1 apart."""
         found: list[float] = []
-        sizes, last = list(self.sizes), [1.0] * AXES
-        for step in reversed(self.steps):
-            size, own = sizes[step.axis], last[step.axis]
-            last[step.axis] = (1 + own) / 2 if size % 2 else own / 2 if step.keeps_last else 1.0
-            sizes[step.axis] = size // 2 + 1 if step.keeps_last else -(-size // 2)
+        last = [1.0] * AXES
+        for step, finer in zip(reversed(self.steps), reversed(self.grids()), strict=False):
+            own = last[step.axis]
+            last[step.axis] = (1 + own) / 2 if finer[step.axis] % 2 else own / 2 if step.keeps_last else 1.0
             found.insert(0, last[step.axis])
         return found
 
@@ -270,7 +273,7 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
     grid = coarsest(prediction, dtype, summed(prediction, codes[:taken].reshape(grids[0])))
     for step, sizes, distance in zip(prediction.steps, grids[1:], prediction.distances(), strict=True):
         odd = list(sizes)
-        odd[step.axis] = sizes[step.axis] // 2 - step.keeps_last
+        odd[step.axis] -= step.coarser(sizes[step.axis])
         count = math.prod(odd)
         finer = np.zeros(sizes, np.uint64)
         last = np.moveaxis(finer, step.axis, -1)
@@ -284,7 +287,8 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
             v = moved(v, distance)
         p = predictions(v, own.shape[-1], step, largest)
         last[..., : 2 * v.shape[-1] : 2] = coarse[..., : v.shape[-1]]
-        last[..., -1] = np.where(step.keeps_last, coarse[..., -1], last[..., -1])
+        if step.keeps_last:
+            last[..., -1] = coarse[..., -1]
         places = slice(1, 2 * own.shape[-1], 2)
         if prediction.multiples:
             own = own + indices(p, prediction.multiples, dtype)
