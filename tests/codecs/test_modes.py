@@ -169,3 +169,19 @@ def test_packed_bits_take_no_room_but_their_own(width: int, dtype: str, rows: in
     bits_of_lane = sum(chunk.widths[row // 8] for row in range(rows))
     assert bits_of_lane <= (width + 1) * rows
     assert end - start == header + directory + modes + base + widths + 4 * bits_of_lane
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "float32", "int64"])
+@pytest.mark.parametrize("few", [1, 4, 12, 100])
+def test_few_words_that_are_not_zero_are_marked(few: int, dtype: str) -> None:
+    """A chunk of them takes neither the coder's states nor a bit for each place."""
+    rng = np.random.default_rng(few)
+    x = np.zeros(4096, dtype)
+    x[rng.permutation(x.size)[:few]] = 1
+    codec = ErrorBounded(abs=0.4) if dtype == "float32" else Lossless()
+    stream = checks.check_codec(x, codec)
+    (chunk,) = reference_reader.describe(stream)
+    assert (chunk.mask, len(chunk.places)) == ("marks", few)
+    start, end = checks.payload_span(stream)
+    rows, bits_of_mark = -(-few // 32), 2 + np.log2(x.size / few)
+    assert end - start <= 16 + 8 + 4 + 4 + few * bits_of_mark / 8 + 4 + 4 * rows

@@ -26,7 +26,7 @@ zstandard = pytest.importorskip("zstandard")
 CODEC = QSGD(bits=8)
 SPARSE = checks.gradients(40_000).reshape(400, 100)
 NOISE = np.random.default_rng(1).normal(0, 0.02, (64, 100)).astype(np.float32)
-MODEL: dict[str, Array] = {"sparse": SPARSE, "noise": NOISE, "steps": np.arange(5000)}
+MODEL: dict[str, Array] = {"sparse": SPARSE, "noise": NOISE, "steps": np.tile(np.arange(64), 80)}
 RULES = [arrcomp.Rule(CODEC, "sparse"), arrcomp.Rule(ErrorBounded(abs=1e-3), "noise")]
 FRAMED = {"sparse": True, "noise": False, "steps": True}
 

@@ -10,6 +10,7 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
   using Masked = MaskedWords<T, chunk_limit>;
 
  protected:
+  using Masked::chunks_, Masked::has_states_;
   using Masked::context_, Masked::memory_, Masked::words_;
   using Masked::exponent_shift_, Masked::leaves_out_;
   using Masked::head_, Masked::rows_, Masked::by_contexts_, Masked::coded_rows_;
@@ -77,10 +78,6 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
   }
 
   static constexpr uint32_t missing_side_bytes = 4 + sizeof(Scalar);
-
-  // of the group
-  uint32_t chunks_;
-  bool has_states_;
 
  private:
   static constexpr uint32_t least_gain_of_tiles = 256 * 32;  // in 1/256 bit
@@ -151,8 +148,7 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
   ARRCOMP_METHOD uint32_t bits_in_states(int k, uint32_t bits) const {
     if (has_states_) return 0;
     if (carries(k)) return carried_rows * carried_bits * lanes_per_row;
-    constexpr uint32_t most = 14 * lanes_per_row;  // about what dry rows leave
-    return head_.transform == Transform::exponent ? 0 : bits < most ? bits : most;
+    return head_.transform == Transform::exponent ? 0 : Masked::smaller(bits, Masked::most_in_states);
   }
 
   // The bits that packing takes.

@@ -12,7 +12,7 @@ namespace arrcomp::ARRCOMP_ISA {
 template <class T, int chunk_limit = most_chunks>
 class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side = ChunkSide<T, chunk_limit>;
-  using Side::chunks_, Side::has_states_, Side::side_bytes_;
+  using Side::chunks_, Side::chunks_left_, Side::has_states_, Side::side_bytes_;
   using Side::context_, Side::memory_, Side::words_;
   using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
@@ -143,6 +143,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   ARRCOMP_METHOD void begin_chunk(uint32_t c) {
     const uint64_t first = group_first_ + uint64_t{c} * chunk_size;
     const uint32_t left = group_count_ - c * chunk_size;
+    chunks_left_ = c + 1;
     // What is read next: the chunk before, or the last chunk of the next group.
     const uint64_t last_of_next = group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size;
     this->open_chunk(first, left < chunk_size ? left : chunk_size, c > 0 ? first - chunk_size : last_of_next);

@@ -25,11 +25,11 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     if (!map_values()) return false;
     sync();
     by_contexts_ = may_have_contexts() ? choose_contexts() : ContextCost{~0u, 0};
-    choose_mask();
+    const int least_gain = choose_mask();
     if (head_.mask != MaskKind::none) {
       compact();
       measure_widths();
-      if (head_.mask == MaskKind::values && !leaves_out_) choose_marks();
+      if (head_.mask == MaskKind::values && !leaves_out_) choose_marks(least_gain);
     }
     return true;
   }
@@ -39,11 +39,25 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     return static_cast<uint32_t>(live_blocks() * rows_per_block * lanes_per_row);
   }
 
+  ARRCOMP_METHOD static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+  // Bits of symbols that the group's initial states take: about what dry rows leave.
+  static constexpr uint32_t most_in_states = 14 * lanes_per_row;
+
+  // of the group
+  uint32_t chunks_, chunks_left_;  // left to be coded, with this one
+  bool has_states_;
+
+  // of the chunk
   uint64_t live_;            // blocks with words that are not zero
   int coded_rows_;           // rows of words left to the coder
   ContextCost by_contexts_;  // of all words
 
  private:
+  static constexpr int least_dead = 16;  // blocks, for a mask of them
+  static constexpr uint32_t mark_head_bits = 32;
+  static constexpr uint32_t least_gain_of_marks = 64;  // bits that pay for their time
+
   ARRCOMP_METHOD int live_blocks() const {
     return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
   }
@@ -194,44 +208,81 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     return width;
   }
 
-  // A mask by value pays where the zeros would cost raw bits (their shift, or an escape), one by block where many
-  // blocks are zero.
-  ARRCOMP_PART void choose_mask() {
-    coded_rows_ = rows_;
-    if (nonzero_ == 0 && head_.transform != Transform::exponent) {
-      coded_rows_ = 0;
-      return;
-    }
+  // A mask by value pays where the zeros would cost raw bits (their shift, or an escape), or where others are few; one by
+  // block where many blocks are zero. Returns by how many bits marks must be shorter than a bit for each place: their time
+  // must pay.
+  ARRCOMP_PART int choose_mask() {
     const bool exponent = head_.transform == Transform::exponent;
-    if (!counts_zeros()) return;  // zeros are short: a tile's width tells
+    const int least_gain = exponent ? 1024 : 256;  // words of floats are long
+    coded_rows_ = rows_;
+    if (nonzero_ == 0 && !exponent) {
+      coded_rows_ = 0;
+      return least_gain;
+    }
+    if (!counts_zeros()) return least_gain;  // zeros are short: a tile's width tells
     const int all = rows_ * lanes_per_row;
     const int dead = (rows_ + rows_per_block - 1) / rows_per_block - live_blocks();
     const int positions = all - dead * rows_per_block * lanes_per_row;
     const int zeros = positions - nonzero_;
     const int zero_cost = exponent ? zero_escape_cost(context_.element, head_) : zero_cost_of_shift();
+    const bool has_blocks = dead >= least_dead || (dead > 0 && exponent);
     if (zeros > 0 && pays_masked(zeros * zero_cost, zeros, positions)) {
       head_.mask = MaskKind::values;
-    } else if (dead >= 16 || (dead > 0 && exponent)) {
+    } else if (!exponent && pays_marked(positions, has_blocks)) {
+      head_.mask = MaskKind::values;
+      return -static_cast<int>(mark_head_bits);
+    } else if (has_blocks) {
       head_.mask = MaskKind::blocks;
     }
+    return least_gain;
   }
+
+  // Whether the words that are not zero are so few that they, packed, and their marks take fewer bits than symbols of all
+  // `positions` and their part of the group's states: as if these words stood anywhere, or by contexts.
+  ARRCOMP_METHOD bool pays_marked(int positions, bool has_blocks) const {
+    const int all = rows_ * lanes_per_row, few = nonzero_;
+    if (leaves_out_ || few * 8 > all) return false;
+    const U32 widths = load_first(memory_.widths, tiles_of(rows_));
+    const Mask own = ne(widths, splat<U32>(0)) & mask(low_mask(tiles_of(rows_)));
+    const int tiles = count(own), wider = static_cast<int>(sum(select(own, widths, splat<U32>(0)))) - tiles;
+    // Full rows are packed, and of a word's bits but the first, which marks tell, symbols take about half.
+    const int places = (few + lanes_per_row - 1) / lanes_per_row * lanes_per_row;
+    const int packed = (2 * places - few) * wider / (2 * tiles);
+    const int shift = floor_log2(all / few);
+    const uint32_t marks = mark_head_bits + bits_of_marks(few, shift, all) + static_cast<uint32_t>(packed);
+    const int own_shift = floor_log2(positions / few);
+    const auto at_random = static_cast<uint32_t>(few * own_shift + few * 7 / 16 + (positions >> own_shift));
+    const uint32_t symbols = smaller(at_random + (has_blocks ? 64 : 0), by_contexts_.bits);
+    return marks + least_gain_of_marks < symbols + share_of_states(symbols);
+  }
+
+  // What a chunk of so many bits of symbols takes of states, if others of its group are like it: of the first to be coded, a
+  // little less, as they may be unlike it.
+  ARRCOMP_METHOD uint32_t share_of_states(uint32_t symbols) const {
+    if (has_states_) return 0;
+    const uint32_t inside = smaller(symbols * chunks_left_, most_in_states);
+    const uint32_t share = (states_bytes * 8 - inside) / chunks_left_;
+    return chunks_left_ == chunks_ && chunks_ > 1 ? share * 5 / 8 : share;
+  }
+
+  ARRCOMP_METHOD static int floor_log2(int x) { return bit_length(static_cast<uint32_t>(x)) - 1; }
 
   // Whether twice the bits that zeros cost pay for their mask: a bit for each place, or marks. These must leave a quarter
   // of a bit a place, as masked words take longer.
   ARRCOMP_METHOD static bool pays_masked(int cost, int zeros, int positions) {
     if (cost > 2 * positions + 128) return true;
-    const int shift = bit_length(static_cast<uint32_t>(positions / zeros)) - 1;
+    const int shift = floor_log2(positions / zeros);
     return cost > 2 * static_cast<int>(bits_of_marks(zeros, shift, positions)) + positions / 2;
   }
 
   ARRCOMP_METHOD bool has_few_zeros() const { return nonzero_ * 8 > rows_ * lanes_per_row * 7; }
   ARRCOMP_METHOD int zero_cost_of_shift() const { return has_few_zeros() ? 0 : zero_shift_cost(words_.sample(rows_)); }
 
-  // Marks instead of a bit for each place, where they are so much shorter that their time pays. Words of floats are long.
-  ARRCOMP_METHOD void choose_marks() {
-    const uint32_t least_gain = head_.transform == Transform::exponent ? 1024 : 256;  // bits
-    const uint32_t bits = bits_of_row_masks(), below = bits > least_gain ? bits - least_gain : 0;
-    if (mark_masked(&memory_.missing, memory_.coded, live_, rows_, below)) head_.mask = MaskKind::marks;
+  // Marks instead of a bit for each place, where they are so much shorter.
+  ARRCOMP_METHOD void choose_marks(int least_gain) {
+    const int below = static_cast<int>(bits_of_row_masks()) - least_gain;
+    if (mark_masked(&memory_.missing, memory_.coded, live_, rows_, static_cast<uint32_t>(below > 0 ? below : 0)))
+      head_.mask = MaskKind::marks;
   }
 
   // Leaves only the coded words, in full rows.
