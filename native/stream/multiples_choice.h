@@ -315,13 +315,17 @@ ARRCOMP_SHARED Multiples chosen_multiples(const Element& element, SampledMultipl
   return best;
 }
 
-// Whether what elements are multiples of tells them all in fewer bits than a bound does: its steps are wider than those of
-// the bound, corrections counted.
+// Whole bits that a value takes less by multiples, corrections counted, than by the steps of a bound: rounded down.
+ARRCOMP_SHARED int saved_bits(const Multiples& multiples, double bound) {
+  const double steps = 2 * bound * power_of_two(static_cast<int>(multiples.correction_bits)) * multiples.divisor;
+  return exponent_of(multiples.multiplier / steps);
+}
+
+// Whether what elements are multiples of tells them all in fewer bits than a bound does.
 ARRCOMP_SHARED bool are_wider_steps(const Multiples& multiples, const SampledMultiples& sampled, double bound) {
   constexpr uint64_t most_others = 1024;  // one in so many
   if (!multiples.is_given() || (sampled.values - sampled.chosen) * most_others > sampled.values) return false;
-  return multiples.multiplier >=
-         2 * bound * power_of_two(static_cast<int>(multiples.correction_bits)) * multiples.divisor;
+  return saved_bits(multiples, bound) >= 0;
 }
 
 }  // namespace arrcomp

@@ -201,6 +201,66 @@ def test_complex_parts() -> None:
     assert kinds_of(array) == {15}
 
 
+def bounded_kinds_of(array: Array, codec: ErrorBounded) -> set[int | str]:
+    """As kinds_of, of elements that may change within the bound."""
+    stream = checks.check_codec(array, codec)
+    return {chunk.multiples or chunk.kind for chunk in reference_reader.describe(stream)}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", [1, 4, 15, 16, 24, 29, 31])
+def test_they_are_kept_within_a_bound_that_is_finer(kind: int, dtype: str) -> None:
+    array = multiples_of(kind, odd_integers(9000, 40_000), dtype)
+    multiplier, divisor = KINDS[kind]
+    for share in (0.3, 0.01, 1e-4):
+        codec = ErrorBounded(abs=share * multiplier / divisor)
+        assert kinds_of(array, codec) == kinds_of(array)
+        nbytes, lossless = len(checks.stream_of(array, codec)), len(checks.stream_of(array, Lossless()))
+        assert nbytes <= lossless + 32  # the configuration is longer
+    assert bounded_kinds_of(array, ErrorBounded(abs=0.4 * multiplier / divisor)) == {"quantized"}  # about as short
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_within_a_bound_each_chunk_has_its_own(dtype: str) -> None:
+    rng = np.random.default_rng(15)
+    parts = [odd_integers(4096, 9000), rng.normal(0, 50, 4096), odd_integers(4096, 9000) / 100, np.zeros(4096)]
+    array = np.concatenate([*parts, np.zeros((1 << 20) - 4 * 4096)]).astype(dtype)
+    chunks = reference_reader.describe(checks.check_codec(array, ErrorBounded(abs=1e-3)))[:4]
+    assert [chunk.multiples or chunk.kind for chunk in chunks] == [1, "quantized", 15, "quantized"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_within_a_bound_few_may_be_others(dtype: str) -> None:
+    """So many that they cost less than multiples save."""
+    rng = np.random.default_rng(16)
+    array = multiples_of(15, odd_integers(20 * 4096, 9000), dtype)
+    others = rng.choice(array.size, array.size // 200, replace=False)
+    array[others] = rng.normal(0, 50, len(others))
+    for bound, kinds in ((1e-4, {15}), (3e-3, {"quantized"})):
+        assert bounded_kinds_of(array, ErrorBounded(abs=bound)) == kinds
+    array[rng.random(array.size) < 0.3] = np.nan  # these are left out
+    assert bounded_kinds_of(array, ErrorBounded(abs=1e-4)) == {15}
+    array[rng.choice(array.size, array.size // 5, replace=False)] *= 1 + rng.random()
+    assert bounded_kinds_of(array, ErrorBounded(abs=1e-4)) == {"quantized"}
+
+
+def test_within_a_bound_few_different_ones_have_a_dictionary() -> None:
+    prices = np.random.default_rng(5).integers(0, 1 << 40, 30) / 100
+    array = np.random.default_rng(6).choice(prices, 20_000)
+    assert kinds_of(array, ErrorBounded(abs=1e-4)) == {"dictionary"}
+
+
+def test_within_a_bound_none_are_looked_for_at_full_speed() -> None:
+    array = multiples_of(15, odd_integers(9000, 9000), "float32")
+    assert bounded_kinds_of(array, ErrorBounded(abs=1e-4, speed="fast")) == {"quantized"}
+
+
+@pytest.mark.parametrize("elements", [1, 31, 32, 33, 4096 + 31])
+def test_within_a_bound_of_any_number_of_elements(elements: int) -> None:
+    array = multiples_of(15, odd_integers(elements, 9000), "float32")
+    assert bounded_kinds_of(array, ErrorBounded(abs=1e-4)) <= {15, "quantized", "exponent", "integer"}
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_part_is_decoded_alone(tmp_path: Path, threads: int) -> None:
     array = multiples_of(16, odd_integers((1 << 18) + 5000, 9000), "float64")

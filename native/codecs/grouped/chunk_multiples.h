@@ -82,7 +82,7 @@ ARRCOMP_INLINE int most_misses(int seen) { return seen < 4 ? 1 : 2 + seen / 16; 
 // be exceptions. Each lane tries a kind; the one that takes the fewest bits is chosen. Zeros tell nothing, nor do NaN and
 // numbers that are too large for any kind, such as what stands for missing values.
 template <class T>
-ARRCOMP_CALLED int find_multiples(SampledValues<typename T::Word> sample, const Tables* tables, int mantissa_bits) {
+ARRCOMP_CALLED int find_multiples(Sample<typename T::Word> sample, const Tables* tables, int mantissa_bits) {
   using Word = typename T::Word;
   using Real = typename T::Real;
   using Scalar = typename Word::scalar;
@@ -113,6 +113,18 @@ ARRCOMP_CALLED int find_multiples(SampledValues<typename T::Word> sample, const 
   const U32 bits_of_exceptions = (misses << shift_of_width) + (misses << shift_of_position);
   const U32 bits = bits_of_exceptions + (bit_length(all) << shift_of_most);
   return static_cast<int>(min_all(bits << bits_of_lane | lane_numbers()) & low_mask(bits_of_lane)) + 1;
+}
+
+// Whether elements may be multiples that tell them in fewer bits than a bound does, as a sample of them says: how many of a
+// row's elements may then be none, in 1/128, so that these take about half of the bits saved. Else less than 0.
+template <class T>
+ARRCOMP_CALLED int others_of_wider_multiples(Sample<typename T::Word> sample, const Tables* tables, Element element,
+                                             double bound) {
+  constexpr double half_a_bit = 1.5;  // is saved at least, as steps are so much wider
+  const int kind = find_multiples<T>(sample, tables, element.mantissa_bits);
+  if (kind == 0) return -1;
+  const Multiples multiples = multiples_of_chunk(element, kind);
+  return saved_bits(multiples, half_a_bit * bound) < 0 ? -1 : 4 + 32 * saved_bits(multiples, bound);
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

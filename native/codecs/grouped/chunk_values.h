@@ -169,6 +169,26 @@ class ChunkValues {
     return entropy_of_indices<T>(&memory_.dictionary, numbers, count_);
   }
 
+  // Notes which chunks of a group may have multiples that tell elements in fewer bits than the bound does. (For all chunks
+  // before the first, as a GPU's registers are free then.)
+  ARRCOMP_PART void look_for_wider_multiples([[maybe_unused]] uint64_t first, [[maybe_unused]] uint32_t count) {
+    if constexpr (may_have_multiples) {
+      if (context_.fast || context_.bound == 0) return;
+      const auto* const elements = element_pointer<T>(context_.array, first);
+      for (uint32_t begin = 0; begin < count; begin += chunk_size) {
+        const uint32_t left = count - begin;
+        const int rows = static_cast<int>(left < chunk_size ? left : chunk_size) / lanes_per_row;
+        int others = -1;
+        if (rows > 0)
+          others =
+              others_of_wider_multiples<T>({elements + begin, sample_stride(rows) * lanes_per_row, samples_of(rows)},
+                                           context_.tables, context_.element, context_.bound);
+        if (leader()) memory_.most_others[begin / chunk_size] = static_cast<int16_t>(others);
+      }
+      sync();
+    }
+  }
+
   // ---- elements to values, and how these will become words
 
   // False where too many elements cannot be quantized.

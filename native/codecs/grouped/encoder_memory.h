@@ -59,6 +59,7 @@ struct EncoderMemory {
   uint16_t positions[max_exceptions + encoder_overrun];
   uint8_t widths[tiles_per_chunk];
   uint8_t tables[tiles_per_chunk];  // where each tile has its own
+  int16_t most_others[chunks];  // of each chunk: than multiples that are wider than the bound, in 1/128 of a row; or -1
   ContextMemory contexts;
   MissingMemory<Scalar> missing;
   NumberedMemory<Scalar> numbered;

@@ -50,6 +50,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     group_count_ = uniform(count);
     stride_ = stride;
     chunks_ = (group_count_ + chunk_size - 1) / chunk_size;
+    this->look_for_wider_multiples(first, count);
   }
 
   ARRCOMP_METHOD uint32_t chunks() const { return chunks_; }
@@ -131,8 +132,9 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
  private:
   static constexpr uint32_t least_bits = 64 * Side::missing_side_bytes;  // with fewer there is little to gain
 
-  // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
-  enum class Attempt : uint8_t { quantized, lossless, raw };
+  // Within a bound: by multiples that are wider than its steps, or quantized. Else without loss, else raw. The first that is
+  // small enough.
+  enum class Attempt : uint8_t { multiples, quantized, lossless, raw };
 
   ARRCOMP_METHOD uint32_t round_up_words() const { return (coded_words_ + 1) & ~1u; }
 
@@ -147,7 +149,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     // What is read next: the chunk before, or the last chunk of the next group.
     const uint64_t last_of_next = group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size;
     this->open_chunk(first, left < chunk_size ? left : chunk_size, c > 0 ? first - chunk_size : last_of_next);
-    attempt_ = T::quantizes && context_.bound > 0 ? Attempt::quantized : Attempt::lossless;
+    attempt_ = first_attempt();
   }
 
   ARRCOMP_PART void start_attempt() {
@@ -163,8 +165,9 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if (attempt_ == Attempt::raw) return this->write_raw();
     choose_present();
     if constexpr (may_have_dictionary)
-      if (attempt_ == Attempt::lossless && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
+      if (attempt_ != Attempt::quantized && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
         choose_numbers();
+    if (Side::may_have_multiples && attempt_ == Attempt::multiples && !has_few_others()) gave_up_ = true;
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     if (head_.has_contexts()) {
@@ -175,6 +178,18 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
       if (has_dry_rows()) encode_dry_rows();
     }
     this->write_side();
+  }
+
+  ARRCOMP_METHOD Attempt first_attempt() const {
+    if (!T::quantizes || !(context_.bound > 0)) return Attempt::lossless;
+    if (!Side::may_have_multiples || context_.fast) return Attempt::quantized;
+    return most_others() < 0 ? Attempt::quantized : Attempt::multiples;
+  }
+  // The chunk's.
+  ARRCOMP_METHOD int most_others() const { return memory_.most_others[chunks_left_ - 1]; }
+  // Once its elements have numbers.
+  ARRCOMP_METHOD bool has_few_others() const {
+    return this->has_numbers() && exceptions_ <= most_others() * rows_ / 128;
   }
 
   // A raw chunk has one width.
@@ -336,7 +351,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     } else {
       if constexpr (T::quantizes)
         if (attempt_ == Attempt::quantized) gave_up_ = !this->quantize();
-      if (attempt_ == Attempt::lossless) this->load_lossless();
+      if (attempt_ != Attempt::quantized) this->load_lossless();
       if (!gave_up_) gave_up_ = !this->make_words();
     }
     if (gave_up_) return;
@@ -360,7 +375,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     states_ = states_before_;
     has_states_ = had_states_;
     has_dictionary_ = had_dictionary_;
-    attempt_ = attempt_ == Attempt::quantized ? Attempt::lossless : Attempt::raw;
+    attempt_ = static_cast<Attempt>(static_cast<uint8_t>(attempt_) + 1);
     return false;
   }
 
