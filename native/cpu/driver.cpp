@@ -57,10 +57,9 @@ double range_bound(const EncodeJob& job, double rel, int threads) {
 }
 
 void set_target(EncodeJob& job, const GroupSettings& settings, int threads) {
-  const Element& element = job.plan.element;
   if (settings.kind == BoundKind::absolute) job.bound = settings.bound;
   if (settings.kind == BoundKind::relative) job.bound = range_bound(job, settings.bound, threads);
-  if (!is_quantizable(element, job.bound)) job.bound = 0;
+  job.bound = quantized_bound(job.plan.element, job.bound);
 }
 
 // Encodes all groups; returns the bytes that they take from `out` on.

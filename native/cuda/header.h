@@ -12,7 +12,7 @@ ARRCOMP_SHARED double absolute_bound(const EncodeArray& array, const GroupSettin
   if (settings.kind == BoundKind::relative)
     bound = relative_bound(settings.bound, number_of_order_key(~array.range_keys[0]),
                            number_of_order_key(array.range_keys[1]));
-  return is_quantizable(array.plan.element, bound) ? bound : 0;
+  return quantized_bound(array.plan.element, bound);
 }
 
 // Writes all up to the groups but the directory's entries.

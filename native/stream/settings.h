@@ -153,6 +153,18 @@ ARRCOMP_SHARED bool is_quantizable(const Element& element, double bound) {
   return element.is_quantizable && bound >= (element.width == 64 ? 0x1p-1022 : 0x1p-126);
 }
 
+// Of a bound as it was asked for: that of quantized elements, 0 where there are none. Decimals often lie half a step from two of
+// its multiples, where rounding alone would make half of them exceptions: a bound has room for that, unless it is a number of
+// few bits, with which all such sums are exact. (16 bits have narrower steps.)
+ARRCOMP_SHARED double quantized_bound(const Element& element, double asked) {
+  constexpr uint64_t other_bits = (uint64_t{1} << 42) - 1;  // than the 11 highest ones of a number
+  uint64_t bits;
+  memcpy(&bits, &asked, sizeof bits);
+  const bool is_exact = (bits & other_bits) == 0 || element.width == 16;
+  const double bound = is_exact ? asked : asked - asked * 0x1p-20;
+  return is_quantizable(element, bound) ? bound : 0;
+}
+
 // Whether predictions are offered for such elements: floats with error bounds, and integers.
 ARRCOMP_SHARED bool is_predictable(const Element& element) { return element.is_quantizable || !element.is_float(); }
 

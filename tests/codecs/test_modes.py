@@ -109,6 +109,15 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
     yield weights.astype(checks.numpy_dtype("bfloat16")).astype(np.float32), Lossless()
     yield from ((array, ErrorBounded(abs=1e-3)) for array in _gaps(rng, weights))
     yield np.where(np.arange(1 << 18) < 8192, weights[rng.integers(0, 9, 1 << 18)], 0), Lossless()
+    yield _groups_that_end_with_few(rng), Lossless()
+
+
+def _groups_that_end_with_few(rng: np.random.Generator) -> Array:
+    """Each fourth chunk, the last one of its group, has few ones in its first third."""
+    x = np.resize(rng.integers(0, 3, 4096), (256, 4096))
+    x[3::4] = 0
+    x[3::4, rng.permutation(1280)[:20]] = 1
+    return x
 
 
 def _gaps(rng: np.random.Generator, values: Array) -> Iterator[Array]:

@@ -120,11 +120,12 @@ ARRCOMP_CALLED int find_multiples(Sample<typename T::Word> sample, const Tables*
 template <class T>
 ARRCOMP_CALLED int others_of_wider_multiples(Sample<typename T::Word> sample, const Tables* tables, Element element,
                                              double bound) {
-  constexpr double half_a_bit = 1.5;  // is saved at least, as steps are so much wider
+  constexpr double wider = 1 + 0x1p-30;  // steps of whole numbers are as exact, and faster
   const int kind = find_multiples<T>(sample, tables, element.mantissa_bits);
   if (kind == 0) return -1;
   const Multiples multiples = multiples_of_chunk(element, kind);
-  return saved_bits(multiples, half_a_bit * bound) < 0 ? -1 : 4 + 32 * saved_bits(multiples, bound);
+  const int bits = saved_bits(multiples, wider * bound);
+  return bits < 0 ? -1 : 4 + 32 * bits;
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA
