@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import arrcomp
 import checks
+import reference_reader
 from arrcomp import ErrorBounded
 from checks import FLOATS, Array, numpy_dtype
 
@@ -115,6 +116,22 @@ def test_values_on_half_steps(name: str, bound: float, device: checks.Host) -> N
     up, down = np.nextafter(steps.astype(np.float32), np.float32(9e9)), np.nextafter(steps.astype(np.float32), -9e9)
     for array in (ties, up.astype(dtype), down.astype(dtype)):
         check(array, ErrorBounded(abs=bound), device)
+
+
+@pytest.mark.parametrize("unit", [0.1, 0.01, 1e-3, 1.0, 0.25])
+@pytest.mark.parametrize("times", [1, 2, 5, 10])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_decimals_on_half_steps_are_no_exceptions(name: str, times: int, unit: float, device: checks.Host) -> None:
+    array = (np.random.default_rng(18).integers(-400, 4000, COUNT) * unit).astype(name)
+    stream = check(array, ErrorBounded(abs=times * unit), device)
+    assert [(chunk.kind, chunk.exceptions) for chunk in reference_reader.describe(stream)] == [("quantized", 0)] * 2
+
+
+@pytest.mark.parametrize("bound", [0.5, 0.25, 3.0, 100.0])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_multiples_of_two_bounds_of_few_bits_come_back_exactly(name: str, bound: float, device: checks.Host) -> None:
+    array = (np.random.default_rng(19).integers(-4000, 4000, COUNT) * 2 * bound).astype(name)
+    checks.check_same_bits(checks.array_of(check(array, ErrorBounded(abs=bound), device), device), array)
 
 
 @pytest.mark.parametrize("name", FLOATS)
