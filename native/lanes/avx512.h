@@ -346,7 +346,7 @@ struct AliasTable {
   __m512i entries[2], offsets[2], frequencies[2];
 };
 ARRCOMP_INLINE AliasTable alias_table(const uint16_t (*t)[64]) {
-  const auto row = [&](int i) { return _mm512_loadu_si512(t[0] + 32 * i); };
+  const auto row = [&](int i) { return _mm512_loadu_si512(t[i / 2] + 32 * (i % 2)); };
   return {{row(0), row(1)}, {row(2), row(3)}, {row(4), row(5)}};
 }
 

@@ -133,6 +133,16 @@ def test_waves_that_a_sample_meets_on_their_way_up_have_no_step() -> None:
     assert all(chunk.step is None for chunk in chunks_of(smooth, ErrorBounded(abs=1e-3)) if chunk.predictor)
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "int64", "float32"])
+@pytest.mark.parametrize("period", [40, 100, 256, 1440])
+def test_numbers_that_begin_again_have_a_step(period: int, dtype: str) -> None:
+    """As indices, positions in lines and minutes of a day have."""
+    array = (np.arange(SIZE) % period * 3).astype(dtype)
+    chunks = chunks_of(array)[:3]
+    assert {chunk.step for chunk in chunks} == {3}
+    assert bits(array) < 0.3 + 24 / period
+
+
 def test_walks_have_no_step() -> None:
     walk = np.cumsum(np.random.default_rng(7).integers(-100, 101, SIZE))
     assert [(chunk.predictor, chunk.step) for chunk in chunks_of(walk)] == [(True, None)] * 4

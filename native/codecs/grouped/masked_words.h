@@ -213,7 +213,8 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
   // must pay.
   ARRCOMP_PART int choose_mask() {
     const bool exponent = head_.transform == Transform::exponent;
-    const int least_gain = exponent ? 1024 : 256;  // words of floats are long
+    constexpr int few = 64, none = -static_cast<int>(mark_head_bits);
+    const int least_gain = exponent ? 1024 : nonzero_ > few ? 256 : none;  // words of floats are long
     coded_rows_ = rows_;
     if (nonzero_ == 0 && !exponent) {
       coded_rows_ = 0;
@@ -230,7 +231,7 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
       head_.mask = MaskKind::values;
     } else if (!exponent && pays_marked(positions, has_blocks)) {
       head_.mask = MaskKind::values;
-      return -static_cast<int>(mark_head_bits);
+      return none;
     } else if (has_blocks) {
       head_.mask = MaskKind::blocks;
     }

@@ -57,16 +57,44 @@ struct SampledDifferences {
   // Whether the values go at least half as far as such differences would take them, from the sample's first value to its
   // last, which is so many elements behind. Those that go to and fro may have been met on their way up alone.
   ARRCOMP_METHOD bool go_on(Scalar difference, int elements) const {
-    using Signed = std::make_signed_t<Scalar>;
-    const Scalar* const last = sample.rows + (sample.count - 1) * sample.distance + lanes_per_row - 1;
-    const auto whole = static_cast<Signed>(or_all(sign_extend(splat<Word>(*last - sample.rows[0]), bits)));
+    const auto step = static_cast<Signed>(difference), way = whole();
+    if (is_too_long(step, elements)) return false;
+    return step < 0 ? way <= step * (elements / 2) : way >= step * (elements / 2);
+  }
+
+  // The same of values that count up, or down, and begin again: whether most of the sample's rows are as far from the next as
+  // such differences take them, or all values go as far as the sample's differences say.
+  ARRCOMP_PART bool begin_again(Scalar difference, int elements) const {
     const auto step = static_cast<Signed>(difference);
-    const Signed most = static_cast<Signed>(ones_of(bits - 1)) / elements;
-    if (step > most || step < -most) return false;
-    return step < 0 ? whole <= step * (elements / 2) : whole >= step * (elements / 2);
+    if (is_too_long(step, elements)) return false;
+    const int last = sample.count - 1;
+    const Signed between = step * (elements / last);
+    double sampled = 0;
+    int as_far = 0;
+    for (int s = 1; s <= last; ++s) {
+      const Scalar* const row = sample.rows + s * sample.distance;
+      const Signed way = way_from(row - sample.distance, row);
+      as_far += step < 0 ? way <= between / 2 : way >= between / 2;
+      sampled += static_cast<double>(way_from(row - 1, row + lanes_per_row - 1));
+    }
+    const double off = sampled / (last * lanes_per_row) - static_cast<double>(whole()) / elements;
+    return 2 * as_far >= last || (off < 0 ? -2 * off : 2 * off) <= static_cast<double>(step < 0 ? -step : step);
   }
 
  private:
+  using Signed = std::make_signed_t<Scalar>;
+
+  ARRCOMP_METHOD Signed way_from(const Scalar* from, const Scalar* to) const {
+    return static_cast<Signed>(or_all(sign_extend(splat<Word>(*to - *from), bits)));
+  }
+  // From the sample's first value to its last.
+  ARRCOMP_METHOD Signed whole() const {
+    return way_from(sample.rows, sample.rows + (sample.count - 1) * sample.distance + lanes_per_row - 1);
+  }
+  ARRCOMP_METHOD bool is_too_long(Signed step, int elements) const {
+    const Signed most = static_cast<Signed>(ones_of(bits - 1)) / elements;
+    return step > most || step < -most;
+  }
   ARRCOMP_METHOD static Scalar ones_of(int n) { return static_cast<Scalar>(~Scalar{0}) >> (sizeof(Scalar) * 8 - n); }
 };
 
@@ -102,7 +130,8 @@ ARRCOMP_CALLED StepChoice<typename Word::scalar> choose_step(SampledValues<Word>
   const Scalar center = or_all(is_typical ? typical : mean);
   const uint32_t of_center = is_typical ? of_typical : of_mean;
   const int elements = ((sample.count - 1) * stride + 1) * lanes_per_row - 1;
-  if (!differences.go_on(center, elements)) return best;
+  const bool are_alike = of_center <= limit / 4;
+  if (!differences.go_on(center, elements) && !(are_alike && differences.begin_again(center, elements))) return best;
   if (of_center + worth < limit) {
     best.step = center;
     limit = of_center;
