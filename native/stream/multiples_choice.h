@@ -36,6 +36,15 @@ ARRCOMP_SHARED Multiples multiples_of_chunk(const Element& element, int kind) {
   return kind_of_multiples(element, kind - 1 - powers_of_chunk);
 }
 
+// And those of integers of at least so many bits, of any number.
+constexpr int integer_multiples = multiples_of_chunks + 1, least_width_of_integer_multiples = 16;
+
+// As these stand in a chunk's side data: an element is number * unit + offset, modulo 2^W. `unit`: 0 where there are none.
+template <class Scalar>
+struct IntegerMultiples {
+  Scalar unit, offset;
+};
+
 // What was sampled of an array's numbers; all is 0 before. Those that are 0 tell nothing.
 struct SampledMultiples {
   static constexpr int samples = 64;

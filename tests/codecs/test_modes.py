@@ -22,7 +22,7 @@ EVERY_CHOICE = {
     *("quantized none", "quantized packed", "quantized entropy"),
     *("integer none", "integer packed", "integer entropy"),
     *("exponent packed", "exponent entropy", "signs", "no signs"),
-    *("numbered packed", "numbered entropy", "own entries", "entries of another", "multiples"),
+    *("numbered packed", "numbered entropy", "own entries", "entries of another", "multiples", "integer multiples"),
     *("mask none", "mask blocks", "mask values", "mask marks"),
     *("predictor", "no predictor", "plain map", "zigzag map", "step", "ascending"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
@@ -46,7 +46,7 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
     if chunk.transform == "exponent":
         yield "no signs" if chunk.plain else "signs"
     if chunk.multiples:
-        yield "multiples"
+        yield chunk.kind
     elif chunk.transform == "numbered":
         yield "own entries" if chunk.own_entries else "entries of another"
     if chunk.coder == "entropy":
@@ -136,6 +136,7 @@ def _integers(rng: np.random.Generator, n: int) -> Iterator[Array]:
     yield from (narrow, tail, narrow + 10**12, np.cumsum(narrow), np.abs(narrow), np.full(n, 7, np.int32))
     yield from (1000 * np.arange(n) + narrow, np.cumsum(np.abs(narrow)))
     yield rng.integers(0, 2**63, n)
+    yield 1000 * narrow + 7
     yield narrow * (rng.random(n) < 0.02)
     yield (narrow * (np.arange(n) // 256 % 8 == 0)).astype(np.int16)
     yield rng.integers(0, 2**32, n, dtype=np.uint32)

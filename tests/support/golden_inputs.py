@@ -356,6 +356,12 @@ GOLDEN: dict[str, Golden] = {
         lambda: any_of(random_words(200, 106).astype(np.uint8)[np.arange(400) ** 2 // 800], 9000, 107),
         arrcomp.Lossless(),
     ),
+    "lossless_int64_multiples": Golden(
+        lambda: ((random_words(9000, 103) >> np.uint64(52)).astype(np.int64) - 2000) * 10**9 - 7, arrcomp.Lossless()
+    ),
+    "lossless_uint16_multiples": Golden(
+        lambda: (random_words(9000, 104) >> np.uint64(54)).astype(np.uint16) << np.uint16(6), arrcomp.Lossless()
+    ),
     "lossless_float32_multiples": Golden(lambda: decimals(random_words(9000, 101), "f4"), arrcomp.Lossless()),
     "lossless_float64_multiples_missing": Golden(
         lambda: np.where(np.isnan(_missing(np.nan, 2, 300)), np.nan, np.cumsum(bell_integers(9000, 102) >> 16) / 1000),

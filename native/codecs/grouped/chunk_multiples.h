@@ -3,6 +3,7 @@
 #pragma once
 #include "codecs/grouped/choices.h"
 #include "codecs/grouped/dictionary_memory.h"
+#include "codecs/grouped/numbered_elements.h"
 #include "codecs/grouped/rans_tables.h"
 #include "codecs/multiple_integers.h"
 #include "codecs/packing.h"
@@ -37,42 +38,20 @@ class ChunkMultiples {
   MultipleIntegers<T> integers_;
 };
 
-// Writes the numbers of elements, and which lanes of each row have none: these get one that is near. True where all have
-// one.
+// As write_numbers.
 template <class T>
 ARRCOMP_CALLED bool count_multiples(Element element, int kind, ElementRange elements, typename T::storage* numbers,
                                     uint32_t* failed) {
-  using Word = typename T::Word;
   const ChunkMultiples<T> multiples(element, kind);
-  Word last = splat<Word>(0);
-  Mask all_failed = mask(0);
-  for (int first = 0, row = 0; first < elements.count; first += lanes_per_row, ++row) {
-    const auto place = static_cast<uint64_t>(first);
-    Mask own;
-    const Word number =
-        multiples.number(load_elements<T>(elements.begin, place, lanes_of_row(elements.count, row)), own);
-    last = select(own, last, number);
-    store(numbers + first, last);
-    const uint32_t of_row = bits(own);
-    if (leader()) failed[row] = of_row;
-    all_failed = all_failed | own;
-  }
-  sync();
-  return !any(all_failed);
+  return write_numbers<T>(elements, numbers, failed,
+                          [&](typename T::Word bits, Mask& own) ARRCOMP_LAMBDA { return multiples.number(bits, own); });
 }
 
 // Replaces the `count` numbers at `elements` by the multiples that they count.
 template <class T>
 ARRCOMP_PART void make_multiples(Element element, int kind, typename T::storage* elements, int count) {
   const ChunkMultiples<T> multiples(element, kind);
-  sync();  // the numbers are written
-  for (int first = 0; first < count; first += lanes_per_row) {
-    const int n = lanes_of_row(count, first / lanes_per_row);
-    const typename T::Word number = load_row(elements + first, n);
-    sync();  // lanes behind the last element read that one too
-    store_row(elements + first, multiples.element(number), n);
-  }
-  sync();
+  replace_each<T>(elements, count, [&](typename T::Word number) ARRCOMP_LAMBDA { return multiples.element(number); });
 }
 
 // How many of some values, and one more, may be no multiples: other elements are told by two.

@@ -20,7 +20,7 @@ struct ChunkReader {
   const uint32_t* masked;        // what those of a mask say, a word for each row, once they are read
   uint64_t fill;                 // the bits of missing elements
   int multiples;                 // their kind, or 0
-  DictionaryEntries dictionary;  // else
+  DictionaryEntries dictionary;  // else; of multiples of integers these stand at its beginning
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
@@ -116,10 +116,14 @@ struct ChunkReader {
     if (!section(in, end, 4, p)) return false;
     const auto field = read_number<uint32_t>(p), kind = field >> bits_of_entries;
     multiples = static_cast<int>(kind);
-    if (kind > 0) {
-      const bool are_offered = element.is_quantizable && element.width >= least_width_of_multiples;
-      return are_offered && kind <= multiples_of_chunks && kind << bits_of_entries == field;
+    if (kind > 0 && kind << bits_of_entries != field) return false;
+    if (kind == integer_multiples) {
+      const uint32_t bytes = element.width == 64 ? 16 : 8;
+      return !element.is_float() && element.width >= least_width_of_integer_multiples &&
+             section(in, end, bytes, dictionary.begin);
     }
+    if (kind > 0)
+      return element.is_quantizable && element.width >= least_width_of_multiples && kind <= multiples_of_chunks;
     if (field > 0) {
       if (field > most_entries) return false;
       shared.count = static_cast<int>(field);

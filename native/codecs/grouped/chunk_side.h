@@ -68,7 +68,10 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   // Each of these writes a part of the side from `out` on, and returns what is behind it.
 
   ARRCOMP_METHOD uint8_t* write_numbering(uint8_t* out) {
-    if (this->has_multiples()) return write_number(out, static_cast<uint32_t>(numbering_) << bits_of_entries);
+    if (this->has_multiples()) {
+      out = write_number(out, static_cast<uint32_t>(numbering_) << bits_of_entries);
+      return numbering_ == integer_multiples ? write_number(out, memory_.numbered.integers) : out;
+    }
     out = write_dictionary<T>(out, &memory_.dictionary, context_.element, !has_dictionary_);
     has_dictionary_ = true;
     return out;

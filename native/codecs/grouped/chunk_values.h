@@ -9,6 +9,7 @@
 #include "codecs/grouped/chunk_words.h"
 #include "codecs/grouped/dictionary.h"
 #include "codecs/grouped/dictionary_order.h"
+#include "codecs/grouped/integer_multiples.h"
 #include "codecs/grouped/left_out.h"
 #include "codecs/grouped/quantize.h"
 
@@ -172,7 +173,7 @@ class ChunkValues {
   // Notes which chunks of a group may have multiples that tell elements in fewer bits than the bound does. (For all chunks
   // before the first, as a GPU's registers are free then.)
   ARRCOMP_PART void look_for_wider_multiples([[maybe_unused]] uint64_t first, [[maybe_unused]] uint32_t count) {
-    if constexpr (may_have_multiples) {
+    if constexpr (may_have_wider_multiples) {
       if (context_.fast || context_.bound == 0) return;
       const auto* const elements = element_pointer<T>(context_.array, first);
       for (uint32_t begin = 0; begin < count; begin += chunk_size) {
@@ -245,17 +246,33 @@ class ChunkValues {
       index_bits_ = bits_of_indices<T>(samples(), context_.fast);
     }
     if constexpr (may_have_multiples)
+      if (!context_.element.is_float()) look_for_integer_multiples();
+    if constexpr (may_have_wider_multiples)
       if (context_.element.is_float())
         multiples_ = find_multiples<T>(samples(), context_.tables, context_.element.mantissa_bits);
   }
 
-  // False where too many have no number.
+  ARRCOMP_METHOD void look_for_integer_multiples() {
+    const IntegerMultiples<Scalar> found = find_integer_multiples<T>(samples(), context_.element.is_signed);
+    if (found.unit == 0) return;
+    if (leader()) memory_.numbered.integers = found;
+    sync();
+    multiples_ = integer_multiples;
+  }
+
+  // Multiples; false where too many elements are none.
   ARRCOMP_METHOD bool number_multiples(const ElementRange& own, typename T::storage* numbers) {
     uint32_t* const failed = memory_.numbered.failed;
-    if (count_multiples<T>(context_.element, numbering_, own, numbers, failed)) return true;
+    if (count_any_multiples(own, numbers, failed)) return true;
     for (int r = 0; r < rows_; ++r)
       if (failed[r] != 0 && !except(r, mask(failed[r]))) return false;
     return true;
+  }
+
+  ARRCOMP_METHOD bool count_any_multiples(const ElementRange& own, typename T::storage* numbers, uint32_t* failed) {
+    if constexpr (may_have_wider_multiples)
+      if (context_.element.is_float()) return count_multiples<T>(context_.element, numbering_, own, numbers, failed);
+    return count_integers<T>(memory_.numbered.integers, context_.element.is_signed, own, numbers, failed);
   }
 
   // ---- what is mapped to words
@@ -300,7 +317,8 @@ class ChunkValues {
 
   // Not bfloat16: its values are alike by chance.
   static constexpr bool may_have_dictionary = !std::is_same_v<T, BFloat16>;
-  static constexpr bool may_have_multiples = T::quantizes && T::width >= least_width_of_multiples;
+  static constexpr bool may_have_multiples = may_have_dictionary && T::width >= least_width_of_integer_multiples;
+  static constexpr bool may_have_wider_multiples = T::quantizes && T::width >= least_width_of_multiples;  // of floats
   static constexpr bool has_unsorted_tiles = splits_words<Word> && T::width >= 16;
 
   const EncodeContext<T>& context_;

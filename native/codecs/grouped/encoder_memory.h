@@ -5,6 +5,7 @@
 #include "codecs/grouped/dictionary_memory.h"
 #include "codecs/grouped/missing_head.h"
 #include "codecs/grouped/rans_tables.h"
+#include "stream/multiples_choice.h"
 #include "stream/plan.h"
 
 namespace arrcomp {
@@ -30,6 +31,7 @@ struct NumberedMemory {
   Scalar numbers[chunk_size + encoder_overrun];
   uint32_t failed[rows_per_chunk];  // lanes whose element has none
   ElementRange elements;
+  IntegerMultiples<Scalar> integers;
 
   // While they are tried, as a GPU's registers are few: which may do, and which are the best so far.
   int multiples, best;

@@ -5,6 +5,7 @@
 #include "codecs/grouped/contexts.h"
 #include "codecs/grouped/dictionary_entries.h"
 #include "codecs/grouped/group_reader.h"
+#include "codecs/grouped/integer_multiples.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -140,6 +141,10 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
 
   // By the elements that they stand for.
   ARRCOMP_APART void replace_numbers() {
+    if constexpr (T::width >= least_width_of_integer_multiples)
+      if (chunk_.multiples == integer_multiples)
+        return make_integer_multiples<T>(in_device_memory(chunk_.dictionary.begin), this->chunk_elements(),
+                                         chunk_.count);
     if constexpr (T::quantizes && T::width >= least_width_of_multiples)
       if (chunk_.multiples > 0)
         return make_multiples<T>(layout_.context.element, chunk_.multiples, this->chunk_elements(), chunk_.count);

@@ -167,7 +167,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if constexpr (may_have_dictionary)
       if (attempt_ != Attempt::quantized && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
         choose_numbers();
-    if (Side::may_have_multiples && attempt_ == Attempt::multiples && !has_few_others()) gave_up_ = true;
+    if (Side::may_have_wider_multiples && attempt_ == Attempt::multiples && !has_few_others()) gave_up_ = true;
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     if (head_.has_contexts()) {
@@ -182,7 +182,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
 
   ARRCOMP_METHOD Attempt first_attempt() const {
     if (!T::quantizes || !(context_.bound > 0)) return Attempt::lossless;
-    if (!Side::may_have_multiples || context_.fast) return Attempt::quantized;
+    if (!Side::may_have_wider_multiples || context_.fast) return Attempt::quantized;
     return most_others() < 0 ? Attempt::quantized : Attempt::multiples;
   }
   // The chunk's.
@@ -277,7 +277,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   ARRCOMP_METHOD uint32_t bits_beside_words() const {
     const bool has_own_entries = numbering_ < no_numbers && !has_dictionary_;
     const int entries = has_own_entries ? memory_.dictionary.entries : 0;
-    return static_cast<uint32_t>(entries * T::width + exceptions_ * (16 + T::width));
+    const int units = numbering_ == integer_multiples ? 2 * T::word_bits : 0;
+    return static_cast<uint32_t>(entries * T::width + units + exceptions_ * (16 + T::width));
   }
 
   // Whether there is a dictionary that may pay where all else takes so many bits.

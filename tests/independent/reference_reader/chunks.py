@@ -18,7 +18,7 @@ MASKS = ("none", "blocks", "values", "marks")
 TILE = 8
 MOST_TABLES, TABLES_OF_CONTEXTS, TABLES_OF_TILES = 192, 254, 255
 CONTEXTS = 4
-MOST_ENTRIES, MOST_MULTIPLES = 4096, 32
+MOST_ENTRIES, MOST_MULTIPLES, INTEGER_MULTIPLES = 4096, 32, 33
 
 
 @dataclass
@@ -26,7 +26,8 @@ class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
     `tables` are those of tiles or of contexts, where these have own ones. The last `dry_rows` of the coded rows are dry
-    (section 4.2). `multiples` is their kind, where there are any; else `entries` are those of the dictionary, which is
+    (section 4.2). `multiples` is their kind, where there are any; `unit` and `offset` are those of
+    integers. Else `entries` are those of the dictionary, which is
     the chunk's own or that of a chunk behind. `escapes` and `long_escapes` count what the entropy coder met.
     """
 
@@ -54,6 +55,8 @@ class Chunk:
     values: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     missing: Missing | None = None
     multiples: int = 0
+    unit: int = 0
+    offset: int = 0
     entries: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     own_entries: bool = False
 
@@ -67,7 +70,8 @@ class Chunk:
         """The transform, or what numbers stand for."""
         if self.transform != "numbered":
             return self.transform
-        return "multiples" if self.multiples else "dictionary"
+        of_integers = self.multiples == INTEGER_MULTIPLES
+        return "integer multiples" if of_integers else "multiples" if self.multiples else "dictionary"
 
     @property
     def exceptions(self) -> int:
@@ -163,6 +167,10 @@ def read_numbering(source: Source, chunk: Chunk, shared: U64) -> None:
     count, chunk.multiples = field & 0xFFFF, field >> 16
     if chunk.multiples:
         need(count == 0, "multiples with entries")
+        if chunk.multiples == INTEGER_MULTIPLES:
+            need(not chunk.dtype.exponent and chunk.dtype.bits >= 16, "integer multiples of elements that have none")
+            chunk.unit, chunk.offset = source.number(chunk.dtype.word // 8), source.number(chunk.dtype.word // 8)
+            return
         need(chunk.multiples <= MOST_MULTIPLES, "kind of multiples")
         need(chunk.dtype.quantizable and chunk.dtype.bits >= 32, "multiples of elements that have none")
         return

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .chunks import Chunk
+from .chunks import INTEGER_MULTIPLES, Chunk
 from .dtypes import Dtype
 from .rows import low_bits
 from .source import U64, need
@@ -101,6 +101,8 @@ def from_integers(chunk: Chunk, q: U64) -> U64:
 def from_numbers(chunk: Chunk, q: U64) -> U64:
     """Transform 3."""
     numbers = q & low_bits(chunk.dtype.bits)
+    if chunk.multiples == INTEGER_MULTIPLES:
+        return numbers * np.uint64(chunk.unit) + np.uint64(chunk.offset) & low_bits(chunk.dtype.bits)
     if chunk.multiples:
         return from_multiples(chunk, numbers)
     need(bool((numbers < len(chunk.entries)).all()), "index")
