@@ -116,19 +116,17 @@ struct ChunkReader {
     if (!section(in, end, 4, p)) return false;
     const auto field = read_number<uint32_t>(p), kind = field >> bits_of_entries;
     multiples = static_cast<int>(kind);
-    if (kind > 0 && kind << bits_of_entries != field) return false;
-    if (kind == integer_multiples) {
-      const uint32_t bytes = element.width == 64 ? 16 : 8;
-      return !element.is_float() && element.width >= least_width_of_integer_multiples &&
-             section(in, end, bytes, dictionary.begin);
+    const bool of_integers = kind == integer_multiples;
+    const int own = kind == 0 ? static_cast<int>(field) : of_integers ? 2 : 0;  // entries, or what integers are made of
+    const int width = of_integers && element.width < 32 ? 32 : element.width;
+    if (own > most_entries || !section(in, end, DictionaryEntries::bytes(own, width), p)) return false;
+    if (own > 0) dictionary = {p, own};
+    if (kind > 0) {
+      if (kind << bits_of_entries != field || kind > integer_multiples) return false;
+      return of_integers ? !element.is_float() && element.width >= least_width_of_integer_multiples
+                         : element.is_quantizable && element.width >= least_width_of_multiples;
     }
-    if (kind > 0)
-      return element.is_quantizable && element.width >= least_width_of_multiples && kind <= multiples_of_chunks;
-    if (field > 0) {
-      if (field > most_entries) return false;
-      shared.count = static_cast<int>(field);
-      if (!section(in, end, DictionaryEntries::bytes(shared.count, element.width), shared.begin)) return false;
-    }
+    if (own > 0) shared = dictionary;
     dictionary = shared;
     return shared.count > 0;
   }

@@ -31,6 +31,20 @@ class BytesAhead {
   uint32_t lines_ = 0;
 };
 
+// Replaces the numbers of a chunk by the integers that they count.
+template <class T, class Layout>
+ARRCOMP_CALLED void make_integer_multiples(const Layout* layout, uint32_t index) {
+  using Word = typename T::Word;
+  using Scalar = typename Word::scalar;
+  const auto& chunk = layout->chunks[index];
+  const uint8_t* const side = in_device_memory(chunk.dictionary.begin);
+  const Word unit = splat<Word>(read_number<Scalar>(side)),
+             offset = splat<Word>(read_number<Scalar>(side + sizeof(Scalar)));
+  auto* const elements = const_cast<typename T::storage*>(
+      element_pointer<T>(in_device_memory(layout->array), layout->first + uint64_t{index} * chunk_size));
+  replace_each<T>(elements, chunk.count, [&](Word number) ARRCOMP_LAMBDA { return product(number, unit) + offset; });
+}
+
 template <class T, int chunk_limit = most_chunks>
 class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   using Reader = GroupReader<T, true, chunk_limit>;
@@ -139,16 +153,15 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
 
   ARRCOMP_METHOD bool has_numbers() const { return chunk_.header.transform == Transform::numbered; }
 
-  // By the elements that they stand for.
+  // By the elements that they stand for. (What is known of them is in memory until then, as a GPU's registers are few.)
   ARRCOMP_APART void replace_numbers() {
+    const auto& chunk = this->chunk();
     if constexpr (T::width >= least_width_of_integer_multiples)
-      if (chunk_.multiples == integer_multiples)
-        return make_integer_multiples<T>(in_device_memory(chunk_.dictionary.begin), this->chunk_elements(),
-                                         chunk_.count);
+      if (chunk.multiples == integer_multiples) return make_integer_multiples<T>(&layout_, this->index_);
     if constexpr (T::quantizes && T::width >= least_width_of_multiples)
-      if (chunk_.multiples > 0)
-        return make_multiples<T>(layout_.context.element, chunk_.multiples, this->chunk_elements(), chunk_.count);
-    failed_ = failed_ || !look_up<T>(chunk_.dictionary, this->chunk_elements(), chunk_.count);
+      if (chunk.multiples > 0)
+        return make_multiples<T>(layout_.context.element, chunk.multiples, this->chunk_elements(), chunk.count);
+    failed_ = failed_ || !look_up<T>(chunk.dictionary, this->chunk_elements(), chunk.count);
   }
 
   // ---- missing elements ----

@@ -14,16 +14,6 @@ ARRCOMP_INLINE U64 product(U64 x, U64 y) {
   return join(low * other, mulhi(low, other) + low * hi(y) + hi(x) * other);
 }
 
-// Replaces the `count` numbers at `elements` by the integers that they count.
-template <class T>
-ARRCOMP_CALLED void make_integer_multiples(const uint8_t* side, typename T::storage* elements, int count) {
-  using Word = typename T::Word;
-  using Scalar = typename Word::scalar;
-  const Word unit = splat<Word>(read_number<Scalar>(side)),
-             offset = splat<Word>(read_number<Scalar>(side + sizeof(Scalar)));
-  replace_each<T>(elements, count, [&](Word number) ARRCOMP_LAMBDA { return product(number, unit) + offset; });
-}
-
 template <class Scalar>
 ARRCOMP_INLINE constexpr Scalar ones_of(int bits) {
   return static_cast<Scalar>(~Scalar{0}) >> (sizeof(Scalar) * 8 - static_cast<size_t>(bits));
