@@ -61,7 +61,7 @@ def test_any_elements_come_back(dtype: str, count: int, device: checks.Host) -> 
 def test_indices_take_little_more_than_their_entropy(dtype: str, count: int) -> None:
     array = drawn(any_elements(dtype, count), 1 << 16)
     stream = checks.stream_of(array, Lossless())
-    assert transforms(stream) == {"dictionary"}
+    assert transforms(stream) == {"dictionary"} or count == 2  # which are multiples of how far they are apart
     dictionaries = 16 * count * array.itemsize
     assert len(stream) < 1.04 * array.size * np.log2(count) / 8 + dictionaries + 16 * 150 + 200
 

@@ -78,7 +78,7 @@ def test_every_flipped_bit_is_refused(stream: bytes) -> None:
 
 def test_bytes_after_the_checksum_are_refused(stream: bytes) -> None:
     with pytest.raises(
-        CorruptStreamError, match=r"^payload length 80: expected a stream .*got 3 more after the checksum"
+        CorruptStreamError, match=r"^payload length 72: expected a stream .*got 3 more after the checksum"
     ):
         arrcomp.from_bytes(stream + b"abc")
 

@@ -206,7 +206,8 @@ ARRCOMP_CALLED bool mark_masked(MissingMemory<Scalar>* memory, const uint32_t* c
   const Marking marking(memory->masks, positions);
   const MissingHead head = marking.shortest(missing);
   const uint32_t bits = bits_of_marks(head.marks, head.shift, positions);
-  if (bits >= below) return false;
+  // A bit for each place is what the mask has already; and these bits may be overwritten before they are stored.
+  if (head.shift == shift_of_bits || bits >= below) return false;
   marking.list(head, memory->marks);
   if (leader()) {
     memory->head = head;
