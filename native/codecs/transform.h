@@ -6,10 +6,14 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
+// The low `bits` (1 to 32, or 64) of a number, and of each lane.
+template <class Scalar>
+ARRCOMP_INLINE constexpr Scalar ones_of(int bits) {
+  return static_cast<Scalar>(~Scalar{0}) >> (static_cast<int>(sizeof(Scalar)) * 8 - bits);
+}
 template <class Word>
-ARRCOMP_INLINE Word ones(int bits) {  // the low `bits` (1 to 32, or 64) of each lane
-  using Scalar = typename Word::scalar;
-  return splat<Word>(static_cast<Scalar>(~Scalar{0}) >> (sizeof(Scalar) * 8 - bits));
+ARRCOMP_INLINE Word ones(int bits) {
+  return splat<Word>(ones_of<typename Word::scalar>(bits));
 }
 
 template <class Word>

@@ -88,12 +88,17 @@ def test_zeros_of_both_signs_and_smooth_ones(dtype: str) -> None:
     assert kinds_of(array) == {15}
 
 
+def among_others(chunks: int, part: int, rng: np.random.Generator, dtype: str) -> tuple[Array, Array]:
+    """Decimals, one in `part` of them replaced by any number, and the places of these."""
+    array = multiples_of(15, odd_integers(chunks * 4096, 9000), dtype)
+    others = rng.choice(array.size, array.size // part, replace=False)
+    array[others] = rng.normal(0, 50, len(others))
+    return array, others
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_few_others_are_exceptions(dtype: str) -> None:
-    rng = np.random.default_rng(2)
-    array = multiples_of(15, odd_integers(5 * 4096, 9000), dtype)
-    others = rng.choice(array.size, array.size // 50, replace=False)
-    array[others] = rng.normal(0, 50, len(others))
+    array, others = among_others(5, 50, np.random.default_rng(2), dtype)
     array[others[:7]] = [np.nan, np.inf, -np.inf, 1e30, -1e30, 5e-324, -np.nan]
     chunks = reference_reader.describe(checks.stream_of(array, Lossless()))
     assert {chunk.multiples for chunk in chunks} == {15}
@@ -233,9 +238,7 @@ def test_within_a_bound_each_chunk_has_its_own(dtype: str) -> None:
 def test_within_a_bound_few_may_be_others(dtype: str) -> None:
     """So many that they cost less than multiples save."""
     rng = np.random.default_rng(16)
-    array = multiples_of(15, odd_integers(20 * 4096, 9000), dtype)
-    others = rng.choice(array.size, array.size // 200, replace=False)
-    array[others] = rng.normal(0, 50, len(others))
+    array, _ = among_others(20, 200, rng, dtype)
     for bound, kinds in ((1e-4, {15}), (3e-3, {"quantized"})):
         assert bounded_kinds_of(array, ErrorBounded(abs=bound)) == kinds
     array[rng.random(array.size) < 0.3] = np.nan  # these are left out

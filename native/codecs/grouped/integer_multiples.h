@@ -1,9 +1,9 @@
 // Chunks of integers that are multiples of one number, from another one on, such as time stamps of whole seconds in
 // nanoseconds: each becomes the integer that counts it. FORMAT.md, section 3.6.
 #pragma once
-#include "codecs/chunk.h"
 #include "codecs/grouped/numbered_elements.h"
 #include "codecs/grouped/sampled_values.h"
+#include "codecs/transform.h"
 #include "stream/multiples_choice.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -12,11 +12,6 @@ ARRCOMP_INLINE U32 product(U32 x, U32 y) { return x * y; }
 ARRCOMP_INLINE U64 product(U64 x, U64 y) {
   const U32 low = lo(x), other = lo(y);
   return join(low * other, mulhi(low, other) + low * hi(y) + hi(x) * other);
-}
-
-template <class Scalar>
-ARRCOMP_INLINE constexpr Scalar ones_of(int bits) {
-  return static_cast<Scalar>(~Scalar{0}) >> (sizeof(Scalar) * 8 - static_cast<size_t>(bits));
 }
 
 // Numbers of integers: by an exact division, which is a product modulo 2^W (T. Granlund and P. L. Montgomery, PLDI 1994,

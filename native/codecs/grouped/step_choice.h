@@ -92,10 +92,9 @@ struct SampledDifferences {
     return way_from(sample.rows, sample.rows + (sample.count - 1) * sample.distance + lanes_per_row - 1);
   }
   ARRCOMP_METHOD bool is_too_long(Signed step, int elements) const {
-    const Signed most = static_cast<Signed>(ones_of(bits - 1)) / elements;
+    const Signed most = static_cast<Signed>(ones_of<Scalar>(bits - 1)) / elements;
     return step > most || step < -most;
   }
-  ARRCOMP_METHOD static Scalar ones_of(int n) { return static_cast<Scalar>(~Scalar{0}) >> (sizeof(Scalar) * 8 - n); }
 };
 
 // The step of values that are nearly as far from each other, as time stamps are; or 0 or 1 with no sign, where they

@@ -26,9 +26,9 @@ class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
     `tables` are those of tiles or of contexts, where these have own ones. The last `dry_rows` of the coded rows are dry
-    (section 4.2). `multiples` is their kind, where there are any; `unit` and `offset` are those of
-    integers. Else `entries` are those of the dictionary, which is
-    the chunk's own or that of a chunk behind. `escapes` and `long_escapes` count what the entropy coder met.
+    (section 4.2). `multiples` is their kind, where there are any; `unit` and `offset` are those of integers. Else
+    `entries` are those of the dictionary, which is the chunk's own or that of a chunk behind. `escapes` and
+    `long_escapes` count what the entropy coder met.
     """
 
     dtype: Dtype
