@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,8 @@ def test_all_that_there_are(unit: int, dtype: str) -> None:
     """Up to both ends of the type."""
     limits = np.iinfo(dtype)
     least, most = -(-int(limits.min) // unit), int(limits.max) // unit
-    rng = np.random.default_rng(3)
-    numbers = [int(least + (most - least) * share) for share in rng.random(SIZE)]
+    rng = random.Random(3)
+    numbers = [rng.randint(least, most) for _ in range(SIZE)]
     numbers[:4] = least, most, 0, most
     array = np.array([number * unit for number in numbers], dtype=object).astype(dtype)
     checks.check_same_bits(checks.array_of(checks.stream_of(array, Lossless())), array)

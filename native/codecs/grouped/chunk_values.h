@@ -122,6 +122,9 @@ class ChunkValues {
   static constexpr int no_numbers = 0, places = -1, ranks = -2;
 
   ARRCOMP_METHOD bool has_numbers() const { return may_have_dictionary && numbering_ != no_numbers; }
+  ARRCOMP_METHOD bool has_sure_multiples() const {
+    return multiples_ > 0 && (context_.element.is_float() || memory_.numbered.are_sure);
+  }
   ARRCOMP_METHOD bool has_multiples() const { return may_have_multiples && numbering_ > no_numbers; }
 
   // The elements themselves, of those that are present.
@@ -253,9 +256,12 @@ class ChunkValues {
   }
 
   ARRCOMP_METHOD void look_for_integer_multiples() {
-    const IntegerMultiples<Scalar> found = find_integer_multiples<T>(samples(), context_.element.is_signed);
-    if (found.unit == 0) return;
-    if (leader()) memory_.numbered.integers = found;
+    const FoundIntegers<Scalar> found = find_integer_multiples<T>(samples(), context_.element.is_signed);
+    if (found.multiples.unit == 0) return;
+    if (leader()) {
+      memory_.numbered.integers = found.multiples;
+      memory_.numbered.are_sure = found.told_by == enough_integers;
+    }
     sync();
     multiples_ = integer_multiples;
   }
@@ -451,7 +457,7 @@ class ChunkValues {
       row = s;
       lanes = bits(own);
     }
-    const Repeats found{repeats, looked, index_bits_ > 0 || multiples_ > 0, quantized};
+    const Repeats found{repeats, looked, index_bits_ > 0 || has_sure_multiples(), quantized};
     if (!found.may_be_apart()) return -1;
     const int lane = bit_length(lanes) - 1;
     const Scalar value = sample.rows[row * sample.distance + lane];

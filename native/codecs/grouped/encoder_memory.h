@@ -32,6 +32,7 @@ struct NumberedMemory {
   uint32_t failed[rows_per_chunk];  // lanes whose element has none
   ElementRange elements;
   IntegerMultiples<Scalar> integers;
+  bool are_sure;  // these integers: not found by chance
 
   // While they are tried, as a GPU's registers are few: which may do, and which are the best so far.
   int multiples, best;

@@ -76,30 +76,45 @@ ARRCOMP_INLINE Scalar common_divisor(Scalar a, Scalar b) {
   return a << shift;
 }
 
-// Of which multiples a sample's integers are: the largest unit of several parts of it, as a single other integer spoils one.
+// `told_by`: how many integers, up to enough_integers, but for two that may be frequent. Differences of fewer may have a
+// divisor by chance.
+template <class Scalar>
+struct FoundIntegers {
+  IntegerMultiples<Scalar> multiples;
+  int told_by;
+};
+inline constexpr int enough_integers = 8;
+
+// Of which multiples a sample's integers are: the largest unit of several parts of it, as a single other integer spoils one;
+// of those that most integers tell. Unit 0 where there are none.
 template <class T>
-ARRCOMP_CALLED IntegerMultiples<typename T::Word::scalar> find_integer_multiples(Sample<typename T::Word> sample,
-                                                                                 bool is_signed) {
+ARRCOMP_CALLED FoundIntegers<typename T::Word::scalar> find_integer_multiples(Sample<typename T::Word> sample,
+                                                                              bool is_signed) {
   using Scalar = typename T::Word::scalar;
   constexpr int parts = 4, places = 24, most_spoilt = 2;
   constexpr Scalar all = ones_of<Scalar>(T::width);
   const Scalar sign = is_signed ? Scalar{1} << (T::width - 1) : 0;
   Scalar unit = 0, offset = 0;
+  int told_by = 0;
   for (int part = 0, spoilt = 0; part < parts && spoilt < most_spoilt; ++part) {
-    Scalar first = 0, own_unit = 0;
+    Scalar first = 0, second = 0, own_unit = 0;
+    int others = 0;
     for (int place = 0; place < places && own_unit != 1; ++place) {
       const int number = part * places + place;
       const int row = number % sample.count, lane = (5 * number + number / sample.count) % lanes_per_row;
       const Scalar own = (sample.rows[row * sample.distance + lane] ^ sign) & all;
       if (place == 0) first = own;
+      if (own_unit == 0) second = own;
       own_unit = common_divisor(own_unit, own > first ? own - first : first - own);
+      if (own != first && own != second && others < enough_integers) ++others;
     }
     if (own_unit == 1) ++spoilt;
-    if (own_unit <= unit) continue;
+    if (own_unit < 2 || others < told_by || (others == told_by && own_unit <= unit)) continue;
     unit = own_unit;
+    told_by = others;
     offset = first % unit + sign / unit * unit - sign;
   }
-  return unit < 2 ? IntegerMultiples<Scalar>{0, 0} : IntegerMultiples<Scalar>{unit, offset};
+  return {{unit, offset}, told_by};
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA
