@@ -36,10 +36,10 @@ class ErrorBounded(Codec):
 
     Method: `abs` and `rel` quantize with verified reconstruction: q = rint(x / 2E), y = 2E q. Chunks of 4096 values get
     a first-difference predictor and a mask of zeros where these save bytes. q is coded by interleaved rANS (J. Duda,
-    arXiv:1311.2540) with static tables, or by fixed-width packing with `speed="fast"`. `pointwise` rounds the mantissa
-    to the number of bits that the bound needs, then codes losslessly. Values that stand for nothing (NaN, infinity,
-    `fill_value`) are left out of their chunk, and a mask tells their places (Elias-Fano coding, or a bit for each
-    value).
+    arXiv:1311.2540) with static tables, or one of the chunk's own, or by fixed-width packing with `speed="fast"`.
+    `pointwise` rounds the mantissa to the number of bits that the bound needs, then codes losslessly. Values that stand
+    for nothing (NaN, infinity, `fill_value`) are left out of their chunk, and a mask tells their places (Elias-Fano
+    coding, or a bit for each value).
 
     With a `predictor`, `abs` and `rel` predict values along up to four axes and code what is left. Interpolation goes
     from a coarse grid to finer ones, as in SZ3 (K. Zhao et al., ICDE 2021) and QoZ (J. Liu et al., SC 2022). It uses

@@ -15,7 +15,8 @@ class Lossless(Codec):
 
     Method: the exponents of floats are coded as differences from a base of their chunk of 4096 values, by interleaved
     rANS (J. Duda, arXiv:1311.2540) with static tables. Signs and mantissas are stored, without low bits that are always
-    zero. Integers are coded as values or as first differences, whichever is shorter.
+    zero. Integers are coded as values or as first differences, whichever is shorter. Chunks that no static table suits,
+    such as indices of a vocabulary, have a table of their own, of the numbers' lengths and highest bits.
 
     With a `predictor`, elements are predicted along up to four axes: by interpolation from a coarse grid to finer ones,
     as in SZ3 (K. Zhao et al., ICDE 2021), or by differences along the axes (L. Ibarria et al., Computer Graphics Forum

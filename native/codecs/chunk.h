@@ -42,6 +42,7 @@ struct ChunkHead {
 
   ARRCOMP_METHOD bool has_step() const { return difference && (step != 0 || plain); }
   ARRCOMP_METHOD bool has_tables_of_tiles() const { return coder == Coder::entropy && table == tables_of_tiles; }
+  ARRCOMP_METHOD bool has_classes() const { return coder == Coder::entropy && table == table_of_classes; }
   ARRCOMP_METHOD bool has_contexts() const { return coder == Coder::entropy && table == tables_of_contexts; }
 
   ARRCOMP_PART uint8_t* write(uint8_t* out, int word_bits) const {
@@ -100,7 +101,7 @@ struct ChunkHead {
   }
 
   ARRCOMP_PART bool is_legal(const Element& element, int word_bits, bool may_quantize) const {
-    if (table >= table_count && !has_tables_of_tiles() && !has_contexts()) return false;
+    if (table >= table_count && !has_tables_of_tiles() && !has_contexts() && !has_classes()) return false;
     if (has_contexts() && (mask != MaskKind::none || shift > 0)) return false;
     if (shift > word_bits || (has_missing && mask == MaskKind::marks)) return false;
     if (transform == Transform::exponent) return element.is_float() && has_base && drop <= element.mantissa_bits;

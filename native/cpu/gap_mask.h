@@ -39,7 +39,7 @@ class MaskBytes {
     change(true);
     const Plan plan = grid_.plan();
     payload = scratch_memory(capacity_of_groups(plan.element, plan.count), "a coded mask");
-    const GroupSettings settings = codes_settings(job_.settings.fast);
+    const GroupSettings settings = codes_settings(job_.settings);
     return encode_job({plan, memory_.get(), 0, 0, settings, tables(), nullptr, 0}, payload.get(), threads_);
   }
 

@@ -156,7 +156,7 @@ FoundExact encode_exact(const EncodeJob& job, const PredictionJob& prediction_jo
   if (found.kind() != FoundExact::some) return found.kind();
   const Plan plan = make_plan(job.plan.element, count);
   payload = scratch_memory(capacity_of_groups(plan.element, count), "exact elements");
-  const GroupSettings settings = exact_settings(plan.element, job.settings.fast);
+  const GroupSettings settings = exact_settings(plan.element, job.settings);
   bytes = encode_job({plan, made.get(), 0, 0, settings, tables(), nullptr, 0}, payload.get(), threads);
   return FoundExact::some;
 }
@@ -208,7 +208,7 @@ uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* 
   const uint64_t count = job.plan.count;
   const Plan plan = chosen.codes_plan(job.plan.element);
   const auto coded = scratch_memory(capacity_of_groups(plan.element, count), "coded codes");
-  CodeGroupsEncoder encoder(plan, codes_settings(job.settings.fast), coded.get() + plan.groups_offset(), threads);
+  CodeGroupsEncoder encoder(plan, codes_settings(job.settings), coded.get() + plan.groups_offset(), threads);
   const Unserved unserved = Predicted(prediction_job, chosen, threads).encode(job.source, encoder);
   PredictedBytes bytes{encoder.finish(coded.get()), 0, 0};
   Scratch mask, exact;
@@ -243,6 +243,7 @@ Scratch cut_out(const Element& element, const void* source, const Trial& trial, 
 int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int count) {
   const Element& element = job.plan.element;
   const Trial trial(element, axes, job.settings.must_predict());
+  const GroupSettings settings = trial.settings_of_boxes(job.settings);
   const auto payload = scratch_memory(trial.capacity(), "a trial");
   uint64_t plain[Trial::shapes] = {}, bytes[max_candidates] = {};
   for (int shape = 0; shape < Trial::shapes; ++shape) {
@@ -250,7 +251,7 @@ int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int 
     const Plan plan = make_plan(element, trial.box(shape).count(), job.plan.chunks_per_group);
     for (int b = 0; b < trial.boxes(); ++b) {
       const Scratch cut = cut_out(element, job.source, trial, shape, b);
-      const EncodeJob part{plan, cut.get(), job.bound, job.rounded_bits, job.settings, job.tables, nullptr, job.seed};
+      const EncodeJob part{plan, cut.get(), job.bound, job.rounded_bits, settings, job.tables, nullptr, job.seed};
       if (job.settings.may_be_by_columns()) plain[shape] += encode_job(part, payload.get(), 1);
       for (int way = 0; way < count; ++way) {
         if (Trial::shape_of(ways[way]) != shape) continue;

@@ -95,8 +95,8 @@ class Blocks {
 // Writes the parts of a payload one after the other.
 class PartWriter {
  public:
-  PartWriter(uint8_t* payload, uint64_t capacity, bool fast, int threads)
-      : payload_(payload), capacity_(capacity), settings_(codes_settings(fast)), threads_(threads) {}
+  PartWriter(uint8_t* payload, uint64_t capacity, const GroupSettings& settings, int threads)
+      : payload_(payload), capacity_(capacity), settings_(codes_settings(settings)), threads_(threads) {}
 
   // Encodes a part that make(begin, end, to) makes; false where there is no room for it.
   template <class Make>
@@ -189,7 +189,7 @@ class WayTrial {
     isa().reference.codes(delta, first, count, codes_.get(), counts);
     const Plan plan = make_plan(code_element_of(delta.element, delta.bound, way), count, 1);
     return WaySamples::exact_bytes(delta.element, counts.exact) +
-           encode({plan, codes_.get(), 0, 0, codes_settings(job_.settings.fast), job_.tables, nullptr, 0});
+           encode({plan, codes_.get(), 0, 0, codes_settings(job_.settings), job_.tables, nullptr, 0});
   }
 
   uint64_t encode(const EncodeJob& job) {
@@ -217,7 +217,7 @@ uint64_t encode_plain(const EncodeJob& job, uint64_t hash, uint8_t* payload, int
 uint64_t encode_list(const ReferenceJob& job, const Blocks& blocks, uint8_t* payload, uint64_t capacity, int threads) {
   const ReferenceHeader header{job.bound, blocks.hash(), job.way, true, {}, blocks.all().codes, blocks.all().exact, {}};
   const ReferenceLayout layout = ReferenceLayout::of(job.element, header, job.count);
-  PartWriter writer(payload, capacity, job.settings.fast, threads);
+  PartWriter writer(payload, capacity, job.settings, threads);
   const Lists lists = blocks.lists(true);
   const bool fits = writer.add_list(codes_part, layout, job.count, lists.codes.get(), lists.places.get()) &&
                     writer.add_list(exact_part, layout, job.count, lists.exact.get(), lists.exact_places.get());
@@ -238,7 +238,7 @@ uint64_t encode_all(const ReferenceJob& job, uint8_t* payload, uint64_t capacity
     exact += own.exact;
   };
   ReferenceHeader header{job.bound, 0, job.way, false, {}, 0, 0, {}};
-  PartWriter writer(payload, capacity, job.settings.fast, threads);
+  PartWriter writer(payload, capacity, job.settings, threads);
   const ReferenceLayout all_codes = ReferenceLayout::of(job.element, header, job.count);
   if (!writer.add(codes_part, all_codes.parts[codes_part], make)) return 0;
   if (codes <= most_listed(job.count) || exact > most_exact(job.count)) return 0;

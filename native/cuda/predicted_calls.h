@@ -83,14 +83,15 @@ class PredictedEncoding {
     const bool has_columns = settings_.may_be_by_columns();
     const int first_shape = settings_.predictor == Predictor::columns ? 1 : 0, shapes = has_columns ? Trial::shapes : 1;
     const uint64_t box = trial.most_elements(), boxes = static_cast<uint64_t>(trial.boxes());
+    const GroupSettings settings = trial.settings_of_boxes(settings_);
     const Plan most = make_plan(element_, box, plan.chunks_per_group);
     const uint64_t plain = boxes * Trial::shapes;
     TrialArguments a{trial,
                      PredictedScratch::of_box(element_, box),
                      {},
                      most.groups,
-                     {choice.main.arrays + 1, boxes * max_candidates, element_, settings_},
-                     arguments(layout, 1, plain, plain * most.groups, element_, settings_),
+                     {choice.main.arrays + 1, boxes * max_candidates, element_, settings},
+                     arguments(layout, 1, plain, plain * most.groups, element_, settings),
                      base_ + layout.work,
                      nullptr,
                      nullptr,
@@ -119,7 +120,7 @@ class PredictedEncoding {
   void encode_columns(const PredictionArguments& a, const PredictedScratch& layout, const EncodeArray* main,
                       const Plan& most) const {
     launcher_.template run<columns_kernel<T, false>>(a.count * parts_of(most.count), a);
-    const EncodeArguments of_columns = arguments(layout, list, a.count, a.count * most.groups, element_, settings_);
+    const EncodeArguments of_columns = arguments(layout, list, a.count, a.count * most.groups, element_, a.settings);
     launcher_.template run<list_columns<T>>(of_columns.groups, a, of_columns, most.groups, main);
     launcher_.encode(of_columns);
   }
@@ -140,13 +141,13 @@ class PredictedEncoding {
 
     const Plan codes = make_codes_plan(element_, count), exact = make_plan(element_, count);
     const EncodeArguments of_codes =
-        arguments(layout, list, a.count, a.count * codes.groups, codes.element, codes_settings(settings_.fast));
+        arguments(layout, list, a.count, a.count * codes.groups, codes.element, codes_settings(a.settings));
     launcher_.template run<list_payloads<T, PredictedPart::codes>>(of_codes.groups, a, of_codes, codes);
     launcher_.encode_codes(of_codes);
     if constexpr (T::quantizes) encode_masks(a, layout, axes);
     launcher_.template run<find_exact_kernel<T>>(a.count * parts_of(count), a);
     const EncodeArguments of_exact =
-        arguments(layout, list, a.count, a.count * exact.groups, element_, exact_settings(element_, settings_.fast));
+        arguments(layout, list, a.count, a.count * exact.groups, element_, exact_settings(element_, a.settings));
     launcher_.template run<list_payloads<T, PredictedPart::exact>>(of_exact.groups, a, of_exact, exact);
     launcher_.encode(of_exact);
   }
@@ -159,7 +160,7 @@ class PredictedEncoding {
       if (axes.sizes[axis] > 1)
         launcher_.template run<mask_slices_kernel<T, true>>(a.count * parts_of(plan.count), a, axis);
     const EncodeArguments of_masks =
-        arguments(layout, list, a.count, a.count * plan.groups, plan.element, codes_settings(settings_.fast));
+        arguments(layout, list, a.count, a.count * plan.groups, plan.element, codes_settings(a.settings));
     launcher_.template run<list_payloads<T, PredictedPart::mask>>(of_masks.groups, a, of_masks, plan);
     launcher_.encode(of_masks);
   }

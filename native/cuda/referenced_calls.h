@@ -64,7 +64,7 @@ class ReferenceEncoding {
     constexpr int samples = static_cast<int>(most_way_samples);
     launcher_.template run<make_samples<Rows>>(uint64_t{2} * samples, a);
     const EncodeArguments codes =
-        arguments(layout, lists_of_reference, 2 * samples, 2 * samples, code_, codes_settings(settings_.fast));
+        arguments(layout, lists_of_reference, 2 * samples, 2 * samples, code_, codes_settings(settings_));
     launcher_.template run<list_samples<Rows, false>>(uint64_t{1}, a, codes);
     launcher_.encode(codes);
     const EncodeArguments plain = arguments(layout, lists_of_reference, samples, samples, element_, settings_);
@@ -77,7 +77,7 @@ class ReferenceEncoding {
     const auto encode = [&](int list, int part, int step, uint64_t lists, const Plan& largest) {
       if (largest.groups == 0) return;
       const EncodeArguments e =
-          arguments(layout, list, lists, lists * largest.groups, largest.element, codes_settings(settings_.fast));
+          arguments(layout, list, lists, lists * largest.groups, largest.element, codes_settings(settings_));
       launcher_.template run<list_parts<Rows>>(e.groups, a, e, part, step);
       launcher_.encode(e);
     };

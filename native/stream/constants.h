@@ -25,9 +25,15 @@ constexpr uint32_t lowest_state = 1u << 16;
 constexpr int quantized_tables = 128;
 constexpr int exponent_tables = 64;
 constexpr int table_count = quantized_tables + exponent_tables;
+constexpr int table_of_classes = 253;    // stands for a table of the chunk's own
 constexpr int tables_of_contexts = 254;  // stands for a table for each context
 constexpr int tables_of_tiles = 255;     // stands for a table of each tile's own
 constexpr int context_count = 4;
+
+// Classes of words.
+constexpr int least_told = 1, most_told = 5;  // bits below the highest one
+constexpr int bits_of_frequency_code = 6;
+constexpr int most_bits_at_once = 16;  // that a state gives beside classes
 
 constexpr int carried_rows = 8;  // rows whose two lowest bits travel in the initial states
 constexpr int carried_bits = 2;

@@ -16,9 +16,9 @@ inline bool may_be_predicted(const Element& element, const GroupSettings& settin
   return settings.predicts() && has_way && is_predictable(element) && count >= least_predicted && axes.have(count);
 }
 
-// What codes are coded with.
-ARRCOMP_SHARED constexpr GroupSettings codes_settings(bool fast) {
-  return {BoundKind::lossless, 0, fast, false, 0, Predictor::none};
+// What codes are coded with, of an array with these settings.
+ARRCOMP_SHARED constexpr GroupSettings codes_settings(const GroupSettings& settings) {
+  return {BoundKind::lossless, 0, settings.fast, false, 0, Predictor::none, settings.is_part};
 }
 
 // absent_element as a number: the least one above 0 of these floats.
@@ -29,9 +29,11 @@ ARRCOMP_SHARED double absent_number(const Element& element) {
 }
 
 // What elements that are kept exactly are coded with. Integers need none.
-ARRCOMP_SHARED GroupSettings exact_settings(const Element& element, bool fast) {
-  if (!element.is_float()) return codes_settings(fast);
-  return {BoundKind::lossless, 0, fast, true, absent_number(element), Predictor::none};
+ARRCOMP_SHARED GroupSettings exact_settings(const Element& element, const GroupSettings& settings) {
+  GroupSettings exact = codes_settings(settings);
+  exact.has_fill = element.is_float();
+  if (exact.has_fill) exact.fill = absent_number(element);
+  return exact;
 }
 
 // The same prediction on a smaller array, which has fewer steps where an axis is too short for them.
@@ -88,6 +90,12 @@ class Trial {
     return is_tried;
   }
 
+  // What boxes are encoded with. They have more of the coarse grids than the array, and by classes these would take too little.
+  ARRCOMP_SHARED GroupSettings settings_of_boxes(GroupSettings settings) const {
+    settings.is_part = !is_whole_;
+    return settings;
+  }
+
   // Elements of boxes, where not all of an array is tried.
   static constexpr uint64_t largest_box = 1 << 16;
 
@@ -135,7 +143,7 @@ class Trial {
       return of_shape == 0 ? bytes[way] : bytes[way] * unit / of_shape;
     };
     // Columns are longer than boxes, which tell less of them: a prediction that is about as short is taken.
-    const auto weighed = [&](int way) { return counted(way) * (ways[way].is_by_columns() ? 33 : 32); };
+    const auto weighed = [&](int way) { return counted(way) * (ways[way].is_by_columns() && !is_whole_ ? 33 : 32); };
     int best = 0;
     for (int way = 1; way < count; ++way)
       if (weighed(way) < weighed(best)) best = way;

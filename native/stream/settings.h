@@ -74,6 +74,7 @@ struct GroupSettings {
   bool has_fill;
   double fill;  // stands for no value: elements like it, in their data type, stay as they are
   Predictor predictor;
+  bool is_part = false;  // of an array, which shows how that is best predicted
 
   // Whether elements are predicted from others of their array.
   ARRCOMP_SHARED bool predicts() const { return predictor != Predictor::none && predictor != Predictor::reference; }

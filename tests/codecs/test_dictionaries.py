@@ -101,12 +101,7 @@ def entropy(indices: Array) -> float:
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype != "bfloat16"])  # it has no dictionaries
 @pytest.mark.parametrize("count", [16, 100, 256])
-def test_frequent_elements_take_little_more_than_their_entropy(
-    dtype: str, count: int, request: pytest.FixtureRequest
-) -> None:
-    if dtype == "int8" and count == 256:
-        why = "where all 256 bytes are taken for shorter than they are, they are stored as they are"
-        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
+def test_frequent_elements_take_little_more_than_their_entropy(dtype: str, count: int) -> None:
     indices = skewed(count, 1 << 20)
     array = any_elements(dtype, count)[indices]
     stream = checks.stream_of(array, Lossless())
@@ -127,7 +122,7 @@ def test_the_more_frequent_entries_come_first() -> None:
             in_order = np.all(np.diff(np.asarray(chunks[first].entries).view(np.float64)) > 0)
             if speed == "fast":
                 assert in_order
-            else:
+            elif not chunks[first].has_classes:  # whose table needs no order
                 assert not in_order
                 assert np.all(counts[1:] <= 1.5 * counts[:-1] + 1)
             for chunk in chunks[first : first + 4]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +67,8 @@ def test_all_that_there_are(unit: int, dtype: str) -> None:
     """Up to both ends of the type."""
     limits = np.iinfo(dtype)
     least, most = -(-int(limits.min) // unit), int(limits.max) // unit
-    rng = random.Random(3)
-    numbers = [rng.randint(least, most) for _ in range(SIZE)]
+    shares = np.random.default_rng(3).integers(0, 2**62, SIZE)
+    numbers = [least + (most - least) * int(share) // 2**62 for share in shares]
     numbers[:4] = least, most, 0, most
     array = np.array([number * unit for number in numbers], dtype=object).astype(dtype)
     checks.check_same_bits(checks.array_of(checks.stream_of(array, Lossless())), array)

@@ -86,7 +86,7 @@ def test_rows_have_as_many_values_as_they_say(proofs: SimpleNamespace, found: di
 def test_modes_are_reached_but_those_that_writers_never_choose(found: dict[str, Any]) -> None:
     never = {name for name, count in found["modes"].items() if not count}
     wide = set() if found["float64"] else {"words above 32 bits"}
-    rare = {"groups of 2", "groups of 4", "states that carry nothing"}  # 2^20 values; exponents that share a group
+    rare = {"groups of 2", "groups of 4"}  # 2^20 values
     assert never - wide == rare | {"exponent, none", "numbered, none"}
 
 

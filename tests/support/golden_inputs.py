@@ -35,6 +35,12 @@ class Golden(NamedTuple):
         return {} if self.make_reference is None else {"reference": self.make_reference()}
 
 
+def _any_length(count: int, seed: int, least_shift: int) -> NDArray[np.uint64]:
+    """Random integers of any length up to 64 bits less `least_shift`."""
+    words = random_words(2 * count, seed)
+    return words[:count] >> (np.uint64(least_shift) + words[count:] % np.uint64(64 - least_shift))
+
+
 def random_words(count: int, seed: int) -> NDArray[np.uint64]:
     """Random 64-bit words (SplitMix64: G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014)."""
     z = (np.arange(1, count + 1, dtype=np.uint64) + (np.uint64(seed) << np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
@@ -355,6 +361,11 @@ GOLDEN: dict[str, Golden] = {
     "lossless_uint8_dictionary": Golden(
         lambda: any_of(random_words(200, 106).astype(np.uint8)[np.arange(400) ** 2 // 800], 9000, 107),
         arrcomp.Lossless(),
+    ),
+    "lossless_int32_classes": Golden(lambda: _any_length(9000, 108, 40).astype(np.int32), arrcomp.Lossless()),
+    "lossless_uint64_classes": Golden(lambda: _any_length(4096, 109, 28), arrcomp.Lossless()),
+    "error_bounded_float32_classes": Golden(
+        lambda: _any_length(9000, 110, 44).astype(np.float32) * np.float32(0.25), arrcomp.ErrorBounded(abs=2.0**-4)
     ),
     "lossless_int64_multiples": Golden(
         lambda: ((random_words(9000, 103) >> np.uint64(52)).astype(np.int64) - 2000) * 10**9 - 7, arrcomp.Lossless()

@@ -65,6 +65,11 @@ def _uneven() -> Array:
     return weights(1100) * np.float32(2) ** (np.arange(1100) // 256 % 3 * 2)
 
 
+def _any_length(count: int, bits: int) -> Array:
+    """Integers of which all lengths up to `bits` are as frequent."""
+    return np.floor(2 ** np.random.default_rng(14).uniform(0, bits, count))
+
+
 def _bursts(count: int = 2000) -> Array:
     """Numbers that rise from almost nothing, fall, and are zero for a while."""
     place = np.arange(count) % 300
@@ -249,6 +254,9 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "contexts, missing, float64": lambda: checks.stream_of(
         np.where(np.arange(2000) // 50 % 8 == 3, np.nan, _bursts()), ErrorBounded(abs=0.5)
     ),
+    "classes": lambda: checks.stream_of(_any_length(1500, 20).astype(np.int32), Lossless()),
+    "classes, float64": lambda: checks.stream_of(_any_length(1500, 30).astype(np.float64), ErrorBounded(abs=0.25)),
+    "classes, low bits": lambda: checks.stream_of(_any_length(1500, 36).astype(np.uint64), Lossless()),
     "constant": lambda: checks.stream_of(np.full((3, 50), 7, np.int32), Lossless()),
     "many chunks": lambda: checks.stream_of(np.zeros(20 * 4096, np.uint8), Lossless()),
     "empty": lambda: checks.stream_of(np.zeros((2, 0), np.float16), Lossless()),

@@ -1,7 +1,10 @@
 // Finds the parts of a chunk's side data and checks them against the group's bounds, before anything is decoded
 // (FORMAT.md, sections 3.2 and 5).
 #pragma once
+#include <type_traits>
+
 #include "codecs/chunk.h"
+#include "codecs/grouped/classes.h"
 #include "codecs/grouped/dictionary_entries.h"
 #include "codecs/grouped/missing.h"
 #include "codecs/packing.h"
@@ -9,7 +12,20 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// A reader that is told that there are no masks takes none.
+// What a chunk may share with those that were read before, of its group.
+struct SharedParts {
+  DictionaryEntries dictionary{nullptr, 0};
+  FrequencyCodes frequencies{nullptr, 0};
+};
+
+// Of words by classes: bits that these tell below the highest one, and their frequencies.
+struct ChunkClasses {
+  int told;
+  FrequencyCodes frequencies;
+};
+struct NoClasses {};
+
+// A reader that is told that there are no masks takes none, and no classes.
 template <bool may_be_masked = true>
 struct ChunkReader {
   ChunkHead header;
@@ -32,19 +48,20 @@ struct ChunkReader {
   const uint8_t* positions;  // of the exceptions, and their elements
   bool carries;              // two bits of each of the last 8 coded rows are in the group's final states
   int fed_rows;              // coded rows in which states take words: all, but for the group's last ones
+  [[no_unique_address]] std::conditional_t<may_be_masked, ChunkClasses, NoClasses> classes;
 
   // Reads the side data at `in` and moves past it; false where it is corrupt. The group's last entropy-coded chunk
-  // comes first. `shared`: the dictionary of chunks that were read before.
+  // comes first.
   ARRCOMP_PART bool read(const uint8_t*& in, const uint8_t* end, const Element& element, bool may_quantize,
-                         int elements, bool is_last_entropy, DictionaryEntries& shared) {
+                         int elements, bool is_last_entropy, SharedParts& shared) {
     whole = count = elements;
     const int word_bits = element.width == 64 ? 64 : 32;
     if (!header.read(in, end, element, may_quantize)) return false;
-    if (!read_missing(in, end, element) || !read_numbering(in, end, element, shared)) return false;
+    if (!read_missing(in, end, element) || !read_numbering(in, end, element, shared.dictionary)) return false;
     rows = (count + lanes_per_row - 1) / lanes_per_row;
     if (!read_exception_count(in, end)) return false;
     if (!read_mask(in, end)) return false;
-    if (!read_widths(in, end, word_bits) || !read_tables(in, end)) return false;
+    if (!read_widths(in, end, word_bits) || !read_tables(in, end, shared.frequencies)) return false;
     carries = header.coder == Coder::entropy && is_last_entropy && coded_rows > 0 && coded_rows % carried_rows == 0 &&
               header.shift >= carried_bits;
     fed_rows = coded_rows - dry_rows_of(header.dry);
@@ -195,10 +212,25 @@ struct ChunkReader {
     return true;
   }
 
-  ARRCOMP_METHOD bool read_tables(const uint8_t*& in, const uint8_t* end) {
+  ARRCOMP_METHOD bool read_tables(const uint8_t*& in, const uint8_t* end, FrequencyCodes& shared) {
     constexpr int last = table_count - 1;
+    if (header.has_classes()) return read_classes(in, end, shared);
     if (header.has_contexts()) return section(in, end, context_count, of_tiles) && are_at_most(last, context_count);
     return !header.has_tables_of_tiles() || read_bytes_of_tiles(in, end, last);
+  }
+
+  ARRCOMP_PART bool read_classes(const uint8_t*& in, const uint8_t* end, FrequencyCodes& shared) {
+    if constexpr (may_be_masked) {
+      const uint8_t* p;
+      if (!section(in, end, 4, p)) return false;
+      const auto field = read_number<uint32_t>(p), told = field & 255, own = field >> 8;
+      if (told < least_told || told > most_told || own > symbol_count) return false;
+      if (!section(in, end, FrequencyCodes::bytes(static_cast<int>(own)), p)) return false;
+      if (own > 0) shared = {p, static_cast<int>(own)};
+      classes = {static_cast<int>(told), shared};
+      return shared.count > 0;
+    }
+    return false;
   }
 
   // A byte for each tile, none of them above `most`.

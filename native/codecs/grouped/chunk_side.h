@@ -13,7 +13,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
  protected:
   using Choice::context_, Choice::memory_, Choice::words_;
   using Choice::element_bits, Choice::start, Choice::rows_of_tile, Choice::carries;
-  using Choice::has_states_;
+  using Choice::has_classes_, Choice::has_states_;
   using Choice::leaves_out_, Choice::numbering_, Choice::rows_, Choice::head_, Choice::exceptions_, Choice::live_,
       Choice::coded_rows_;
   using typename Choice::Word;
@@ -25,7 +25,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   ARRCOMP_METHOD void open_side(uint8_t* begin) {
     if constexpr (keeps_rows) side_begin_ = begin == nullptr ? memory_.side : begin;
     side_bytes_ = 0;
-    has_states_ = has_dictionary_ = false;
+    has_states_ = has_dictionary_ = has_classes_ = false;
   }
 
   ARRCOMP_METHOD uint8_t* side_begin() const { return keeps_rows ? side_begin_ : memory_.side; }
@@ -41,6 +41,7 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
     if (head_.coder == Coder::packed) out = write_packed(out);
     if (head_.has_tables_of_tiles()) out = write_bytes_of_tiles(out, memory_.tables);
     if (head_.has_contexts()) out = write_tables_of_contexts(out);
+    if (head_.has_classes()) out = write_classes(out);
     if (head_.coder == Coder::entropy) out = write_low_bits(out);
     if (exceptions_ > 0) out = write_exceptions(out);
     end_side(out);
@@ -138,6 +139,19 @@ class ChunkSide : protected CoderChoice<T, chunk_limit> {
   ARRCOMP_METHOD uint8_t* write_tables_of_contexts(uint8_t* out) const {
     if (leader()) memcpy(out, memory_.contexts.tables, context_count);
     return out + context_count;
+  }
+
+  ARRCOMP_METHOD uint8_t* write_classes(uint8_t* out) {
+    const ClassMemory& classes = memory_.classes;
+    const int own = classes.is_own ? classes.classes : 0;
+    out = write_number(out, static_cast<uint32_t>(classes.told | own << 8));
+    if (own == 0) return out;
+    BitWriter bits(out);
+    for (int i = 0; i * lanes_per_row < own; ++i)
+      bits.put(load(classes.codes + i * lanes_per_row), bits_of_frequency_code);
+    has_classes_ = true;
+    share_classes(&memory_.classes);
+    return bits.finish();
   }
 
   // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them.

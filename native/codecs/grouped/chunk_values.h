@@ -23,6 +23,7 @@ struct EncodeContext {
   double bound;  // of quantized chunks; 0 where there are none
   int rounded;   // mantissa bits rounded off before lossless coding
   bool fast;
+  bool may_have_classes;
   bool has_fill;
   double fill;  // stands for no value
   const Tables* tables;
@@ -35,6 +36,7 @@ struct EncodeContext {
         bound(its_bound),
         rounded(its_rounded),
         fast(settings.fast),
+        may_have_classes(!settings.fast && !settings.is_part),
         has_fill(settings.has_fill),
         fill(settings.fill),
         tables(its_tables),

@@ -1,6 +1,7 @@
 // How the words of a chunk are coded: packed, or as symbols of a table above low bits that are stored as they are; what
 // each way takes is estimated. FORMAT.md, section 4.
 #pragma once
+#include "codecs/grouped/class_choice.h"
 #include "codecs/grouped/masked_words.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -48,6 +49,35 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
     coded_rows_ = rows_;
   }
 
+  // The coded words by classes, where a sample says that these may take fewer bits than that, and all words then do.
+  ARRCOMP_PART void choose_classes_below(uint32_t& bits) {
+    const uint32_t part = head_.transform == Transform::quantized ? 16 : 32;  // of the bits must be saved
+    if (!context_.may_have_classes || coded_rows_ < least_rows_of_classes || head_.transform == Transform::exponent)
+      return;
+    ClassMemory* const memory = &memory_.classes;
+    const int width = static_cast<int>(widest_word()), shift = width < 32 ? 0 : width - 32,
+              told = told_of(width - shift);
+    // Of quantized values, words that are far longer than most.
+    if (head_.transform == Transform::quantized &&
+        (width - few_bits_above) * coded_rows_ * lanes_per_row < static_cast<int>(bits))
+      return;
+    const Sample<Word> sample = words_.sample(coded_rows_);
+    const uint32_t expected = bits_of_sampled_classes(memory, sample, shift, told) * static_cast<uint32_t>(coded_rows_);
+    const uint32_t low_bits = static_cast<uint32_t>(coded_rows_ * lanes_per_row * shift);
+    const auto all = [&](uint32_t of_symbols) ARRCOMP_LAMBDA {
+      return of_symbols + low_bits - bits_in_states(shift, of_symbols) + bits_of_states() + this->mask_bits();
+    };
+    if (all(expected) + bits / part >= bits) return;
+    const uint32_t words = choose_class_table(memory, coded_rows_, told, has_classes_, [&](int row) ARRCOMP_LAMBDA {
+      return lowest(words_.load(row) >> shift);
+    });
+    if (words == no_classes || all(words) + bits / part >= bits) return;
+    bits = all(words);
+    head_.coder = Coder::entropy;
+    head_.shift = shift;
+    head_.table = table_of_classes;
+  }
+
   // Those that a chunk takes of the group's states.
   ARRCOMP_METHOD uint32_t bits_of_states() const { return has_states_ ? 0 : states_bytes * 8 / chunks_; }
 
@@ -79,8 +109,18 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
 
   static constexpr uint32_t missing_side_bytes = 4 + sizeof(Scalar);
 
+  bool has_classes_;  // a chunk behind has written their table
+
  private:
   static constexpr uint32_t least_gain_of_tiles = 256 * 32;  // in 1/256 bit
+  static constexpr int few_bits_above = 3;                   // the mean length of words
+  static constexpr int least_rows_of_classes = 8;            // a table of fewer takes too much
+
+  // Bits of the longest coded word.
+  ARRCOMP_METHOD uint32_t widest_word() const {
+    const int tiles = tiles_of(coded_rows_);
+    return max_all(load_first(memory_.widths, tiles));
+  }
 
   struct EntropyChoice {
     int shift, table;    // or tables_of_tiles

@@ -6,6 +6,7 @@
 #include "codecs/element_types.h"
 #include "codecs/grouped/dictionary_memory.h"
 #include "codecs/grouped/group_limits.h"
+#include "codecs/grouped/logarithms.h"
 #include "codecs/grouped/rans.h"
 #include "codecs/grouped/sampled_values.h"
 #include "codecs/packing.h"
@@ -127,13 +128,6 @@ class EntryRanks {
  private:
   // Of a chunk's elements, or of a group's bytes.
   static constexpr int most_level = 2 * std::bit_width(uint32_t{chunk_size} * (T::width == 8 ? most_chunks : 1)) + 1;
-
-  // In 1/256, off by 5 at most: between powers of two a parabola. Of 0 anything.
-  ARRCOMP_METHOD static U32 log2_256(U32 x) {
-    const U32 exponent = bit_length(x) - splat<U32>(1);
-    const U32 part = srl_modulo(x << 8, exponent) - splat<U32>(256);
-    return (exponent << 8) + part + (part * (splat<U32>(256) - part) * splat<U32>(88) >> 16);
-  }
 
   // Twice the logarithm of a count, rounded down.
   ARRCOMP_METHOD static U32 level_of(U32 count) {

@@ -1,6 +1,7 @@
 // The memory that encoding a group needs, one for each thread or warp. No constructor: it is plain memory on every
 // device.
 #pragma once
+#include "codecs/grouped/class_memory.h"
 #include "codecs/grouped/context_memory.h"
 #include "codecs/grouped/dictionary_memory.h"
 #include "codecs/grouped/missing_head.h"
@@ -64,6 +65,7 @@ struct EncoderMemory {
   uint8_t tables[tiles_per_chunk];  // where each tile has its own
   int16_t most_others[chunks];  // of each chunk: than multiples that are wider than the bound, in 1/128 of a row; or -1
   ContextMemory contexts;
+  ClassMemory classes;
   MissingMemory<Scalar> missing;
   NumberedMemory<Scalar> numbered;
   DictionaryMemory<Scalar> dictionary;

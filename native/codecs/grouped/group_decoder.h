@@ -67,6 +67,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     bits_ = BitReader(chunk_.bits, chunk_.bits_end);
     if (chunk_.header.coder == Coder::entropy && chunk_.header.table < table_count)
       symbols_ = SymbolDecoder(this->table(chunk_.header.table));
+    if (has_classes()) failed_ = !read_class_table(layout_.classes, this->chunk().classes.frequencies);
   }
 
   // Whether the chunk is coded like most: full, unmasked, with the entropy coder.
@@ -74,6 +75,9 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     return !failed_ && chunk_.header.coder == Coder::entropy && chunk_.header.mask == MaskKind::none &&
            chunk_.rows == rows_per_chunk && !chunk_.header.has_missing && !chunk_.header.has_contexts();
   }
+
+  ARRCOMP_METHOD bool has_classes() const { return chunk_.header.has_classes(); }
+  ARRCOMP_METHOD ClassDecoder class_decoder() const { return {layout_.classes, this->chunk().classes.told}; }
 
   ARRCOMP_PART void decode_chunk() {
     if (failed_) return;
@@ -187,11 +191,13 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   // is overwritten before it is read.
   ARRCOMP_APART void spread() {
     sync();
+    const auto& chunk = this->chunk();  // in memory until then, as a GPU's registers are few
     auto* const elements = this->chunk_elements();
-    const Word fill = splat<Word>(static_cast<Scalar>(chunk_.fill));
-    int left = chunk_.count;
-    for (int r = (chunk_.whole - 1) / lanes_per_row; r >= 0; --r) {
-      const int first = r * lanes_per_row, lanes = lanes_of_row(chunk_.whole, r);
+    const Word fill = splat<Word>(static_cast<Scalar>(chunk.fill));
+    const int whole = chunk.whole;
+    int left = chunk.count;
+    for (int r = (whole - 1) / lanes_per_row; r >= 0; --r) {
+      const int first = r * lanes_per_row, lanes = lanes_of_row(whole, r);
       const Mask present = mask(low_mask(lanes)) & ~mask(layout_.missing[r]);
       const int n = count(present);
       if (n > left) {
@@ -244,19 +250,35 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     if (n > 0) start_tile(row);
     words_.bring_near();
     sync();  // what was there before has been read, in the chunk before too
-    for (int j = 0; j < n; ++j) store(rows + j * lanes_per_row, carried ? read_symbols(row + j) : read_row(row + j));
+    if (has_classes()) {
+      read_classes(row, n, rows);
+    } else {
+      for (int j = 0; j < n; ++j) store(rows + j * lanes_per_row, carried ? read_symbols(row + j) : read_row(row + j));
+    }
     if (carried) add_carried_bits(rows);
     sync();
   }
 
+  // The same without carried bits.
+  ARRCOMP_METHOD void read_classes(int row, int n, Scalar* rows) {
+    const auto decoded = decode_class_rows<Word>(layout_.classes, this->chunk().classes.told, {states_, words_}, n,
+                                                 chunk_.fed_rows - row, rows);
+    states_ = decoded.states;
+    words_ = decoded.words;
+    if (chunk_.header.shift == 0 || is_carried(row)) return;
+    ARRCOMP_ROLLED for (int j = 0; j < n; ++j, rows += lanes_per_row)
+        store(rows, with_low_bits(load(rows), chunk_.header.shift, bits_));
+  }
+
   ARRCOMP_PART void decode_unmasked(int first = 0) {
-    for (int r = first; r < chunk_.rows; r += rows_at_once) {
-      const int n = rows_left(chunk_.rows, r, rows_at_once);
-      if (is_carried(r)) {
-        read_tile(r, rows_per_tile, waiting_);
-        write_waiting(r);
-        return;
+    for (int r = first, n; r < chunk_.rows; r += n) {
+      if (has_classes() || is_carried(r)) {
+        n = rows_left(chunk_.rows, r, rows_per_tile);
+        read_tile(r, n, waiting_);
+        write_waiting(r, n);
+        continue;
       }
+      n = rows_left(chunk_.rows, r, rows_at_once);
       if (r % rows_per_tile == 0) {
         ahead_.fetch_some();
         start_tile(r);
@@ -320,9 +342,9 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     bits_.go_on(bits);
   }
 
-  // The last tile of a chunk, with carried bits.
-  ARRCOMP_PART void write_waiting(int row) {
-    for (int j = 0; j < rows_per_tile; ++j)
+  // Rows of a tile that are in memory.
+  ARRCOMP_PART void write_waiting(int row, int n = rows_per_tile) {
+    for (int j = 0; j < n; ++j)
       write_rows(row + j, 1, [&](int) ARRCOMP_LAMBDA { return load(waiting_ + j * lanes_per_row); });
   }
 
@@ -411,10 +433,10 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   BitReader bits_;
 };
 
-// One tile of symbols from each of N groups, interleaved.
-template <class T, int N, int chunk_limit>
+// One tile of symbols from each of N groups, interleaved: rows by decode(i, states, words) of group i.
+template <class T, int N, int chunk_limit, class Decode>
 ARRCOMP_INLINE void decode_tiles(GroupDecoder<T, chunk_limit> (&groups)[N], int row,
-                                 typename T::Word (&u)[N][rows_per_tile]) {
+                                 typename T::Word (&u)[N][rows_per_tile], Decode decode) {
   U32 states[N];
   WordSource words[N];
   for (int i = 0; i < N; ++i) {
@@ -423,18 +445,47 @@ ARRCOMP_INLINE void decode_tiles(GroupDecoder<T, chunk_limit> (&groups)[N], int 
     words[i] = groups[i].words_;
   }
   for (int j = 0; j < rows_per_tile; ++j)
-    ARRCOMP_UNROLL for (int i = 0; i < N; ++i) u[i][j] =
-        decode_row<typename T::Word>(groups[i].symbols_, states[i], words[i]);
+    ARRCOMP_UNROLL for (int i = 0; i < N; ++i) u[i][j] = decode(i, states[i], words[i]);
   for (int i = 0; i < N; ++i) {
     groups[i].states_ = states[i];
     groups[i].words_ = words[i];
   }
 }
 
+// Rows of chunks of N groups, by tiles.
+template <class T, int N, int chunk_limit>
+ARRCOMP_PART void decode_interleaved(GroupDecoder<T, chunk_limit> (&groups)[N], int rows) {
+  using Word = typename T::Word;
+  Word u[N][rows_per_tile];
+  const auto decode_by = [&](auto decode) ARRCOMP_LAMBDA {
+    for (int r = 0; r < rows; r += rows_per_tile) {
+      decode_tiles<T, N>(groups, r, u, decode);
+      for (int i = 0; i < N; ++i) groups[i].finish_tile(r, u[i]);
+    }
+  };
+  const auto decode_symbols = [&](int i, U32& states, WordSource& words)
+                                  ARRCOMP_LAMBDA { return decode_row<Word>(groups[i].symbols_, states, words); };
+  bool have_classes = false;
+  for (int i = 0; i < N; ++i) have_classes = have_classes || groups[i].has_classes();
+  if (have_classes) {
+    ClassDecoder decoders[N];
+    for (int i = 0; i < N; ++i) decoders[i] = groups[i].class_decoder();
+    decode_by([&](int i, U32& states, WordSource& words) ARRCOMP_LAMBDA {
+      if (!groups[i].has_classes()) return decode_symbols(i, states, words);
+      Word word;
+      words.bring_near();
+      widen_to(decoders[i].decode_row(states, words, lowest_state), word);
+      return word;
+    });
+  } else {
+    decode_by(decode_symbols);
+  }
+  for (int i = 0; i < N; ++i) groups[i].finish_rows(rows);
+}
+
 // Decodes N opened groups of as many chunks; true where none was corrupt.
 template <class T, int N, int chunk_limit>
 ARRCOMP_PART bool decode_groups(GroupDecoder<T, chunk_limit> (&groups)[N]) {
-  [[maybe_unused]] typename T::Word u[N][rows_per_tile];
   for (uint32_t c = 0; c < groups[0].chunks(); ++c) {
     bool interleaved = N > 1;
     int rows = rows_per_chunk;
@@ -445,11 +496,7 @@ ARRCOMP_PART bool decode_groups(GroupDecoder<T, chunk_limit> (&groups)[N]) {
     }
     if constexpr (N > 1) {
       if (interleaved) {
-        for (int r = 0; r < rows; r += rows_per_tile) {
-          decode_tiles<T, N>(groups, r, u);
-          for (int i = 0; i < N; ++i) groups[i].finish_tile(r, u[i]);
-        }
-        for (int i = 0; i < N; ++i) groups[i].finish_rows(rows);
+        decode_interleaved<T, N>(groups, rows);
         continue;
       }
     }

@@ -12,7 +12,7 @@ namespace arrcomp::ARRCOMP_ISA {
 template <class T, int chunk_limit = most_chunks>
 class GroupEncoder : ChunkSide<T, chunk_limit> {
   using Side = ChunkSide<T, chunk_limit>;
-  using Side::chunks_, Side::chunks_left_, Side::has_states_, Side::side_bytes_;
+  using Side::chunks_, Side::chunks_left_, Side::has_classes_, Side::has_states_, Side::side_bytes_;
   using Side::context_, Side::memory_, Side::words_;
   using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
   using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
@@ -64,7 +64,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
 
   // Whether the next rows to be coded are a tile, and still worth it.
   ARRCOMP_METHOD bool has_tile() const {
-    return rows_left_ > 0 && rows_left_ % rows_per_tile == 0 && coded_bytes() <= limit_;
+    return rows_left_ > 0 && rows_left_ % rows_per_tile == 0 && coded_bytes() <= limit_ && !head_.has_classes();
   }
 
   // Symbols of the rows that are left; then, where the chunk got too large, another attempt.
@@ -158,6 +158,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     states_before_ = states_;
     had_states_ = has_states_;
     had_dictionary_ = has_dictionary_;
+    had_classes_ = has_classes_;
     rows_left_ = 0;
     gave_up_ = false;
     this->leave_nothing_out();
@@ -317,8 +318,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   // sample: frequencies in no order are not what a sample's features were made for, and the estimate may be far too low.
   // Words that depend on those before, or on where they are, stay as they are estimated.
   ARRCOMP_METHOD void raise_to_counted(uint32_t& bits, uint32_t others) {
-    const bool has_memory =
-        head_.difference || head_.mask != MaskKind::none || head_.has_tables_of_tiles() || head_.has_contexts();
+    const bool has_memory = head_.difference || head_.mask != MaskKind::none || head_.has_tables_of_tiles() ||
+                            head_.has_contexts() || head_.has_classes();
     if (head_.coder != Coder::entropy || has_memory || head_.transform == Transform::exponent) return;
     const PlacesCode code{&context_.tables->encode[head_.table], head_.shift, static_cast<uint32_t>(head_.base),
                           head_.plain, T::width == 8 ? 8 : 32};
@@ -334,6 +335,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if (gave_up_ || has_dictionary_ || context_.fast) return false;
     const uint32_t entropy = this->entropy_of_places();
     if (memory_.numbered.best == places) raise_to_counted(least, bits_beside_words() + bits_of_states());
+    // By classes, places take about as many. But ranks are decoded faster, and suit chunks that share them and have none.
+    if (memory_.numbered.best == places && head_.has_classes()) least += least / 16;
     if (entropy + bits_beside_words() + bits_beside_entropy() >= least) return false;
     rank_entries<T>(&memory_.dictionary);
     return true;
@@ -357,6 +360,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     }
     if (gave_up_) return;
     bits_ = this->choose_coder() + this->mask_bits();
+    this->choose_classes_below(bits_);
     this->choose_contexts_below(bits_);
   }
 
@@ -376,6 +380,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     states_ = states_before_;
     has_states_ = had_states_;
     has_dictionary_ = had_dictionary_;
+    has_classes_ = had_classes_ && !(head_.has_classes() && memory_.classes.is_own);
     attempt_ = static_cast<Attempt>(static_cast<uint8_t>(attempt_) + 1);
     return false;
   }
@@ -399,13 +404,21 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     const uint16_t* const limit = coded_limit();
     U32 states;
     int r = rows_left_;
-    head_.dry = ARRCOMP_ISA::encode_dry_rows(
-        r, states, coded, limit, [&](int row, U32& own, uint16_t*& own_words) ARRCOMP_LAMBDA {
-          change_table(row, with_table);
-          return encode_dry_row(with_table.encoder, symbols_of(row), own, own_words);
-        });
-    if (r > 0) change_table(r - 1, with_table);
-    while (r % rows_per_tile != 0 && coded <= limit) encode_row(with_table.encoder, symbols_of(--r), states, coded);
+    if (head_.has_classes()) {
+      const ClassEncoder encoder = class_encoder();
+      head_.dry =
+          ARRCOMP_ISA::encode_dry_rows(r, states, coded, limit, [&](int row, U32& own, uint16_t*&) ARRCOMP_LAMBDA {
+            return encoder.encode_dry_row(lowest(symbols_of(row)), own);
+          });
+    } else {
+      head_.dry = ARRCOMP_ISA::encode_dry_rows(
+          r, states, coded, limit, [&](int row, U32& own, uint16_t*& own_words) ARRCOMP_LAMBDA {
+            change_table(row, with_table);
+            return encode_dry_row(with_table.encoder, symbols_of(row), own, own_words);
+          });
+      if (r > 0) change_table(r - 1, with_table);
+      while (r % rows_per_tile != 0 && coded <= limit) encode_row(with_table.encoder, symbols_of(--r), states, coded);
+    }
     has_states_ = true;
     rows_left_ = r;
     end_coded(coded);
@@ -414,11 +427,29 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
 
   // Symbols of the rows that are left, unless their words pass the limit.
   ARRCOMP_PART void encode_rows() {
+    if (head_.has_classes()) return encode_classes();
     while (rows_left_ > 0) {
       const int last = rows_left_ - 1, end = head_.has_tables_of_tiles() ? last / rows_per_tile * rows_per_tile : 0;
       encode_rows_to(end, symbol_encoder(table_of(last)));
       if (rows_left_ > end) return;
     }
+  }
+
+  ARRCOMP_METHOD ClassEncoder class_encoder() const {
+    const ClassMemory& classes = memory_.classes;
+    return {classes.is_own ? classes.own : classes.shared, classes.told, context_.tables->reciprocals};
+  }
+
+  ARRCOMP_PART void encode_classes() {
+    const ClassEncoder encoder = class_encoder();
+    uint16_t* coded = coded_end();
+    const uint16_t* const limit = coded_limit();
+    U32 states = states_;
+    int r = rows_left_;
+    while (r > 0 && coded <= limit) encoder.encode_row(lowest(symbols_of(--r)), states, coded);
+    rows_left_ = r;
+    end_coded(coded);
+    states_ = states;
   }
 
   // Those of one table: down to row `end`, where a tile begins.
@@ -461,7 +492,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   uint32_t bits_;   // that its words and masks take, as estimated
   uint32_t side_before_, coded_before_;
   U32 states_before_;
-  bool had_states_, had_dictionary_;
+  bool had_states_, had_dictionary_, had_classes_;
   bool gave_up_;  // before anything was written
 };
 

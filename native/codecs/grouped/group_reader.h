@@ -27,6 +27,7 @@ struct GroupLayout {
   int last_entropy;                                      // the last chunk that is entropy coded, or -1
   bool is_regular;                                       // all chunks are coded like most
   uint32_t missing[may_be_masked ? rows_per_chunk : 1];  // of the chunk being decoded, a word for each row
+  uint32_t classes[may_be_masked ? symbol_count : 1];    // the same chunk's table, as lay_out_classes makes it
   ChunkReader<may_be_masked> chunks[chunk_limit];
 };
 
@@ -122,14 +123,14 @@ class GroupReader {
     const uint8_t* in = in_device_memory(layout_.begin);
     int last_entropy = -1;
     bool is_regular = true;
-    DictionaryEntries dictionary{nullptr, 0};
+    SharedParts shared;
     for (uint32_t c = chunks(); c-- > 0;) {
       Chunk chunk;
-      if (!read_chunk(chunk, in, c, last_entropy < 0, dictionary)) return false;
+      if (!read_chunk(chunk, in, c, last_entropy < 0, shared)) return false;
       const bool entropy = chunk.header.coder == Coder::entropy;
       if (chunk.header.mask != MaskKind::none || chunk.header.has_missing ||
           chunk.header.transform == Transform::numbered || (entropy && chunk.header.shift >= T::word_bits) ||
-          chunk.header.has_tables_of_tiles() || chunk.header.has_contexts())
+          chunk.header.has_tables_of_tiles() || chunk.header.has_contexts() || chunk.header.has_classes())
         is_regular = false;
       if (entropy && last_entropy < 0) last_entropy = static_cast<int>(c);
       if (leader()) layout_.chunks[c] = chunk;
@@ -144,11 +145,11 @@ class GroupReader {
   }
 
   ARRCOMP_PART bool read_chunk(Chunk& chunk, const uint8_t*& in, uint32_t index, bool is_last_entropy,
-                               DictionaryEntries& dictionary) const {
+                               SharedParts& shared) const {
     const uint32_t left = layout_.count - index * chunk_size;
     const DecodeContext& context = layout_.context;
     return chunk.read(in, in_device_memory(layout_.end), context.element, context.bound > 0,
-                      static_cast<int>(left < chunk_size ? left : chunk_size), is_last_entropy, dictionary);
+                      static_cast<int>(left < chunk_size ? left : chunk_size), is_last_entropy, shared);
   }
 
   ARRCOMP_PART bool find_words() {

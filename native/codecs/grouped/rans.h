@@ -263,7 +263,7 @@ ARRCOMP_INLINE int encode_dry_rows(int& rows, U32& states, uint16_t*& words, con
     states = own;
   }
   sync();  // what follows is written over what did not fit
-  states = states + splat<U32>(lowest_state);
+  states = dry == 0 ? splat<U32>(lowest_state) : states + splat<U32>(lowest_state);
   return dry;
 }
 

@@ -207,6 +207,14 @@ void set_symbol_costs(CostsOfSymbols& costs) {
   }
 }
 
+// Rounded down, so that they need no test of all states: x / f = mulhi(x, reciprocal) >> max(bit_length(f - 1), 1) - 1, or
+// one more.
+void set_reciprocals(uint32_t (&reciprocals)[slot_count + 1]) {
+  reciprocals[0] = 0;
+  for (uint32_t f = 1; f <= slot_count; ++f)
+    reciprocals[f] = f == 1 ? ~0u : static_cast<uint32_t>((1ull << (std::bit_width(f - 1) + 31)) / f);
+}
+
 template <class Number, class Scalar>
 void set_multiples(MultiplesOfLanes<Scalar>& all, const Element& element) {
   const auto bits = [](double x) { return std::bit_cast<Scalar>(static_cast<Number>(x)); };
@@ -232,6 +240,7 @@ std::unique_ptr<Tables> build() {
   set_costs(all->quantized_costs, quantized_costs);
   set_costs(all->exponent_costs, exponent_costs);
   set_symbol_costs(all->symbol_costs);
+  set_reciprocals(all->reciprocals);
   memcpy(all->quantized_knots, quantized_knots, sizeof quantized_knots);
   memcpy(all->exponent_knots, exponent_knots, sizeof exponent_knots);
   set_multiples<float>(all->multiples32, float_element(8, 23));

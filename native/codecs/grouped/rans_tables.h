@@ -72,6 +72,7 @@ struct Tables {
   uint32_t quantized_knots[feature_count];
   uint32_t exponent_knots[feature_count];
   CostsOfSymbols symbol_costs;
+  uint32_t reciprocals[slot_count + 1];  // of frequencies, for divisions (classes.h)
   MultiplesOfLanes<uint32_t> multiples32;
   MultiplesOfLanes<uint64_t> multiples64;
 

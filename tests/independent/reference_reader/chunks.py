@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .dtypes import Dtype
 from .missing import Missing, read_masked, read_missing
+from .rans import SYMBOLS, frequencies_of
 from .rows import LANES, lane_bits, unpack
 from .source import U64, Source, need
 
@@ -16,7 +17,7 @@ TRANSFORMS = ("quantized", "integer", "exponent", "numbered")
 CODERS = ("none", "packed", "entropy")
 MASKS = ("none", "blocks", "values", "marks")
 TILE = 8
-MOST_TABLES, TABLES_OF_CONTEXTS, TABLES_OF_TILES = 192, 254, 255
+MOST_TABLES, TABLE_OF_CLASSES, TABLES_OF_CONTEXTS, TABLES_OF_TILES = 192, 253, 254, 255
 CONTEXTS = 4
 MOST_ENTRIES, MOST_MULTIPLES, INTEGER_MULTIPLES = 4096, 32, 33
 
@@ -25,10 +26,11 @@ MOST_ENTRIES, MOST_MULTIPLES, INTEGER_MULTIPLES = 4096, 32, 33
 class Chunk:
     """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
 
-    `tables` are those of tiles or of contexts, where these have own ones. The last `dry_rows` of the coded rows are dry
-    (section 4.2). `multiples` is their kind, where there are any; `unit` and `offset` are those of integers. Else
-    `entries` are those of the dictionary, which is the chunk's own or that of a chunk behind. `escapes` and
-    `long_escapes` count what the entropy coder met.
+    `tables` are those of tiles or of contexts, where these have own ones. `frequencies` are those of classes, which
+    tell `told` bits below a word's highest one. The last `dry_rows` of the coded rows are dry (section 4.2).
+    `multiples` is their kind, where there are any; `unit` and `offset` are those of integers. Else `entries` are those
+    of the dictionary, which is the chunk's own or that of a chunk behind. `escapes` and `long_escapes` count what the
+    entropy coder met.
     """
 
     dtype: Dtype
@@ -41,6 +43,9 @@ class Chunk:
     shift: int = 0
     table: int = 0
     tables: tuple[int, ...] = ()
+    told: int = 0
+    frequencies: tuple[int, ...] = ()
+    own_frequencies: bool = False
     drop: int = 0
     base: int | None = None
     step: int | None = None
@@ -83,6 +88,11 @@ class Chunk:
         """Whether the tables are those of contexts (section 4.4)."""
         return self.coder == "entropy" and self.table == TABLES_OF_CONTEXTS
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether its symbols are classes (section 4.5)."""
+        return self.coder == "entropy" and self.table == TABLE_OF_CLASSES
+
     def table_of(self, row: int) -> int:
         """The table of a coded row, where contexts have none."""
         return self.tables[row // TILE] if self.tables else self.table
@@ -93,11 +103,13 @@ class Chunk:
         return -(-len(self.places) // LANES)
 
 
-def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: bool, entries: U64) -> Chunk:
+def read_chunk(
+    source: Source, dtype: Dtype, m: int, bound: float, last_coded: bool, entries: U64, frequencies: tuple[int, ...]
+) -> Chunk:
     """Take the side data of a chunk of m elements.
 
-    `last_coded`: no chunk after it in its group is entropy coded. `entries`: the dictionary of the next chunk of its
-    group that has one.
+    `last_coded`: no chunk after it in its group is entropy coded. `entries` and `frequencies`: the dictionary, and the
+    table of classes, of the next chunk of its group that has one.
     """
     chunk = Chunk(dtype, m)
     has_base, exceptions, misses = read_modes(source, chunk, bound)
@@ -123,6 +135,8 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
             chunk.tables = tuple(read_bytes_of_tiles(source, tiles, MOST_TABLES - 1))
         if chunk.has_contexts:
             chunk.tables = tuple(read_bytes_of_tiles(source, CONTEXTS, MOST_TABLES - 1))
+        if chunk.has_classes:
+            read_classes(source, chunk, frequencies)
         read_low_bits(source, chunk, last_coded)
     if chunk.dry_rows:
         need(chunk.coder == "entropy" and last_coded and not chunk.carrying, "dry rows")
@@ -148,7 +162,7 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, 
     need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
     need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
     need(chunk.shift <= chunk.dtype.word, "shift")
-    need(chunk.table < MOST_TABLES or (chunk.coder == "entropy" and chunk.table >= TABLES_OF_CONTEXTS), "table")
+    need(chunk.table < MOST_TABLES or (chunk.coder == "entropy" and chunk.table >= TABLE_OF_CLASSES), "table")
     need(not chunk.has_contexts or (chunk.mask == "none" and chunk.shift == 0), "contexts with a mask or low bits")
     need(chunk.drop <= chunk.dtype.mantissa, "drop")
     return bool(shift >> 7), bool(drop >> 6 & 1), bool(drop >> 7)
@@ -206,6 +220,18 @@ def read_bytes_of_tiles(source: Source, tiles: int, most: int) -> list[int]:
     source.align(4)
     need(bool((found <= most).all()), "width or table of a tile")
     return found.tolist()
+
+
+def read_classes(source: Source, chunk: Chunk, shared: tuple[int, ...]) -> None:
+    """Take the frequencies of classes (section 4.5)."""
+    field = source.number(4)
+    chunk.told, count = field & 255, field >> 8
+    need(1 <= chunk.told <= 5, "bits that classes tell")
+    need(count <= SYMBOLS, "number of frequencies")
+    chunk.own_frequencies = count > 0
+    codes = unpack(source, np.full(-(-count // LANES), 6, np.uint64))
+    chunk.frequencies = frequencies_of(codes, count) if count else shared
+    need(len(chunk.frequencies) > 0, "frequencies of another chunk, which has none")
 
 
 def read_low_bits(source: Source, chunk: Chunk, last_coded: bool) -> None:

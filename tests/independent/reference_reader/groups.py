@@ -85,10 +85,12 @@ def read_group(source: Source, dtype: Dtype, sizes: list[int], bound: float) -> 
     chunks: list[Chunk] = []
     coded = False
     entries = np.zeros(0, np.uint64)
+    frequencies: tuple[int, ...] = ()
     for m in reversed(sizes):
-        chunks.insert(0, read_chunk(source, dtype, m, bound, not coded, entries))
+        chunks.insert(0, read_chunk(source, dtype, m, bound, not coded, entries, frequencies))
         coded |= chunks[0].coder == "entropy"
         entries = chunks[0].entries if chunks[0].own_entries else entries
+        frequencies = chunks[0].frequencies if chunks[0].own_frequencies else frequencies
     none = np.zeros((0, LANES), np.uint64)
     if not coded:
         return [(chunk, spread(chunk.missing, elements_of(chunk, none, bound))) for chunk in chunks]
@@ -108,6 +110,8 @@ def read_symbols(decoder: Decoder, chunk: Chunk) -> U64:
     escapes, long_escapes = decoder.escapes, decoder.long_escapes
     if chunk.has_contexts:
         symbols = decoder.rows_by_contexts(chunk.tables, chunk.coded_rows, chunk.dry_rows)
+    elif chunk.has_classes:
+        symbols = decoder.rows_by_classes(chunk.frequencies, chunk.told, chunk.coded_rows, chunk.dry_rows)
     else:
         symbols = decoder.rows(chunk.table_of, chunk.coded_rows, chunk.dry_rows)
     chunk.escapes, chunk.long_escapes = decoder.escapes - escapes, decoder.long_escapes - long_escapes

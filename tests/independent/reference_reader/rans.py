@@ -15,6 +15,7 @@ from .source import U64, need
 
 SYMBOLS = 64
 BUCKET = 32
+SLOTS = SYMBOLS * BUCKET
 CONTEXT_OF_SUM = np.array([0, 1, 2, 2, *[3] * 9])
 TABLES = Path(__file__).parents[3] / "native" / "codecs" / "grouped" / "rans_tables.inc"
 
@@ -66,6 +67,14 @@ class Table:
 table = cache(Table)
 
 
+def frequencies_of(codes: U64, count: int) -> tuple[int, ...]:
+    """Section 4.5: what `count` codes of a chunk's classes stand for."""
+    found = [int(q) if q < 8 else (4 + int(q) % 4) << (int(q) // 4 - 1) for q in codes.ravel()[:count]]
+    need(1 <= sum(found) <= SLOTS, "frequencies")
+    found[found.index(max(found))] += SLOTS - sum(found)
+    return tuple(found)
+
+
 class Decoder:
     """Section 4.2: decodes a group's rows from its words and its 32 states; `wide` where W is 64."""
 
@@ -95,11 +104,8 @@ class Decoder:
 
     def step(self, symbol: NDArray[np.intp], frequency: U64, rank: U64, escapes: NDArray[np.bool_], dry: bool) -> U64:
         """The states take their symbols, which are returned, with what the `escapes` have beyond them."""
-        x = frequency * (self.x >> np.uint64(11)) + rank
-        low = x < 1 << 16
-        if low.any() and not dry:
-            x[low] = x[low] << np.uint64(16) | self.take(int(low.sum()))
-        self.x = x
+        self.x = frequency * (self.x >> np.uint64(11)) + rank
+        self.feed(dry)
         value = symbol.astype(np.uint64)
         escaped = np.flatnonzero(escapes)
         if len(escaped):
@@ -150,6 +156,38 @@ class Decoder:
             out[r] = self.step(symbol, *own, escaped, r >= count - dry)
             sizes[3 + r] = (np.minimum(out[r], np.uint64(7)) + np.uint64(1)) >> np.uint64(1)
         return out
+
+    def rows_by_classes(self, frequencies: tuple[int, ...], told: int, count: int, dry: int) -> U64:
+        """Section 4.5: the next `count` rows, shape (count, 32), by classes."""
+        symbols = np.repeat(np.arange(len(frequencies)), frequencies)
+        starts = np.cumsum(frequencies) - frequencies
+        out = np.zeros((count, LANES), np.uint64)
+        for r in range(count):
+            self.begin_row(r == count - dry)
+            slot = self.slots()
+            symbol = symbols[slot]
+            own = np.array(frequencies, np.uint64)[symbol], (slot - starts[symbol]).astype(np.uint64)
+            self.step(symbol, *own, np.zeros(LANES, bool), r >= count - dry)
+            below = np.maximum(symbol >> told, 1) - 1
+            low = self.bits(np.minimum(below, 16), r >= count - dry)
+            if (below > 16).any():
+                low |= self.bits(np.maximum(below, 16) - 16, r >= count - dry) << np.uint64(16)
+            out[r] = (symbol - (below << told)).astype(np.uint64) << below.astype(np.uint64) | low
+        return out
+
+    def bits(self, widths: NDArray[np.intp], dry: bool) -> U64:
+        """The next bits of each lane's state."""
+        n = widths.astype(np.uint64)
+        low = self.x & (np.uint64(1) << n) - np.uint64(1)
+        self.x >>= n
+        self.feed(dry)
+        return low
+
+    def feed(self, dry: bool) -> None:
+        """Small states take a word."""
+        low = self.x < 1 << 16
+        if low.any() and not dry:
+            self.x[low] = self.x[low] << np.uint64(16) | self.take(int(low.sum()))
 
     def end(self, carrying: bool, dry: bool) -> U64:
         """Section 4.3: check the end; returns the two bits that each of the last 8 rows' words carry, shape (8, 32)."""
