@@ -271,14 +271,15 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   }
 
   ARRCOMP_PART void decode_unmasked(int first = 0) {
-    for (int r = first, n; r < chunk_.rows; r += n) {
+    for (int r = first; r < chunk_.rows; r += rows_at_once) {
       if (has_classes() || is_carried(r)) {
-        n = rows_left(chunk_.rows, r, rows_per_tile);
-        read_tile(r, n, waiting_);
-        write_waiting(r, n);
+        const int of_tile = rows_left(chunk_.rows, r, rows_per_tile);
+        read_tile(r, of_tile, waiting_);
+        write_waiting(r, of_tile);
+        r += rows_per_tile - rows_at_once;
         continue;
       }
-      n = rows_left(chunk_.rows, r, rows_at_once);
+      const int n = rows_left(chunk_.rows, r, rows_at_once);
       if (r % rows_per_tile == 0) {
         ahead_.fetch_some();
         start_tile(r);
