@@ -88,6 +88,8 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
       decode_masked();
     } else if (chunk_.header.has_contexts()) {
       decode_contexts();
+    } else if (has_classes()) {
+      decode_classes();
     } else {
       decode_unmasked();
     }
@@ -100,7 +102,11 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
 
   // All that is left of it.
   ARRCOMP_METHOD void finish_rows(int first) {
-    if (first < chunk_.rows) decode_unmasked(first);
+    if (has_classes()) {
+      decode_classes(first);
+    } else if (first < chunk_.rows) {
+      decode_unmasked(first);
+    }
     finish();
   }
 
@@ -270,16 +276,23 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
         store(rows, with_low_bits(load(rows), chunk_.header.shift, bits_));
   }
 
+  ARRCOMP_PART void decode_classes(int first = 0) {
+    for (int r = first; r < chunk_.rows; r += rows_per_tile) {
+      const int n = rows_left(chunk_.rows, r, rows_per_tile);
+      ahead_.fetch_some();
+      read_tile(r, n, waiting_);
+      write_waiting(r, n);
+    }
+  }
+
   ARRCOMP_PART void decode_unmasked(int first = 0) {
     for (int r = first; r < chunk_.rows; r += rows_at_once) {
-      if (has_classes() || is_carried(r)) {
-        const int of_tile = rows_left(chunk_.rows, r, rows_per_tile);
-        read_tile(r, of_tile, waiting_);
-        write_waiting(r, of_tile);
-        r += rows_per_tile - rows_at_once;
-        continue;
-      }
       const int n = rows_left(chunk_.rows, r, rows_at_once);
+      if (is_carried(r)) {
+        read_tile(r, rows_per_tile, waiting_);
+        write_waiting(r);
+        return;
+      }
       if (r % rows_per_tile == 0) {
         ahead_.fetch_some();
         start_tile(r);
