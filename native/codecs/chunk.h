@@ -41,6 +41,8 @@ struct ChunkHead {
   uint64_t step = 0;  // signed: what differences are coded as their distance from
 
   ARRCOMP_METHOD bool has_step() const { return difference && (step != 0 || plain); }
+  // Whether all symbols have one of the format's tables.
+  ARRCOMP_METHOD bool has_static_table() const { return coder == Coder::entropy && table < table_count; }
   ARRCOMP_METHOD bool has_tables_of_tiles() const { return coder == Coder::entropy && table == tables_of_tiles; }
   ARRCOMP_METHOD bool has_classes() const { return coder == Coder::entropy && table == table_of_classes; }
   ARRCOMP_METHOD bool has_contexts() const { return coder == Coder::entropy && table == tables_of_contexts; }

@@ -71,7 +71,7 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
     const uint32_t words = choose_class_table(memory, coded_rows_, told, has_classes_, [&](int row) ARRCOMP_LAMBDA {
       return lowest(words_.load(row) >> shift);
     });
-    if (words == no_classes || all(words) + bits / part >= bits) return;
+    if (all(words) + bits / part >= bits) return;
     bits = all(words);
     head_.coder = Coder::entropy;
     head_.shift = shift;

@@ -65,8 +65,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
     Reader::start_chunk(chunk);
     chunk_ = this->chunk();
     bits_ = BitReader(chunk_.bits, chunk_.bits_end);
-    if (chunk_.header.coder == Coder::entropy && chunk_.header.table < table_count)
-      symbols_ = SymbolDecoder(this->table(chunk_.header.table));
+    if (chunk_.header.has_static_table()) symbols_ = SymbolDecoder(this->table(chunk_.header.table));
     if (has_classes()) failed_ = !read_class_table(layout_.classes, this->chunk().classes.frequencies);
   }
 

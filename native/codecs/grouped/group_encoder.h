@@ -318,9 +318,8 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   // sample: frequencies in no order are not what a sample's features were made for, and the estimate may be far too low.
   // Words that depend on those before, or on where they are, stay as they are estimated.
   ARRCOMP_METHOD void raise_to_counted(uint32_t& bits, uint32_t others) {
-    const bool has_memory = head_.difference || head_.mask != MaskKind::none || head_.has_tables_of_tiles() ||
-                            head_.has_contexts() || head_.has_classes();
-    if (head_.coder != Coder::entropy || has_memory || head_.transform == Transform::exponent) return;
+    const bool has_memory = head_.difference || head_.mask != MaskKind::none || !head_.has_static_table();
+    if (has_memory || head_.transform == Transform::exponent) return;
     const PlacesCode code{&context_.tables->encode[head_.table], head_.shift, static_cast<uint32_t>(head_.base),
                           head_.plain, T::width == 8 ? 8 : 32};
     const uint32_t counted = bits_of_places<T>(&memory_.dictionary, code, count_) + others;
@@ -399,7 +398,6 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
 
   // As many of them as leave all states room; then the rest of a tile.
   ARRCOMP_PART void encode_dry_rows() {
-    TableEncoder with_table;
     uint16_t* coded = coded_end();
     const uint16_t* const limit = coded_limit();
     U32 states;
@@ -411,6 +409,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
             return encoder.encode_dry_row(lowest(symbols_of(row)), own);
           });
     } else {
+      TableEncoder with_table;
       head_.dry = ARRCOMP_ISA::encode_dry_rows(
           r, states, coded, limit, [&](int row, U32& own, uint16_t*& own_words) ARRCOMP_LAMBDA {
             change_table(row, with_table);

@@ -129,8 +129,8 @@ class GroupReader {
       if (!read_chunk(chunk, in, c, last_entropy < 0, shared)) return false;
       const bool entropy = chunk.header.coder == Coder::entropy;
       if (chunk.header.mask != MaskKind::none || chunk.header.has_missing ||
-          chunk.header.transform == Transform::numbered || (entropy && chunk.header.shift >= T::word_bits) ||
-          chunk.header.has_tables_of_tiles() || chunk.header.has_contexts() || chunk.header.has_classes())
+          chunk.header.transform == Transform::numbered ||
+          (entropy && (!chunk.header.has_static_table() || chunk.header.shift >= T::word_bits)))
         is_regular = false;
       if (entropy && last_entropy < 0) last_entropy = static_cast<int>(c);
       if (leader()) layout_.chunks[c] = chunk;
