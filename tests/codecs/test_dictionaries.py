@@ -287,6 +287,20 @@ def test_others_have_none(array: Array) -> None:
     assert "dictionary" not in transforms(checks.stream_of(array, Lossless()))
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "int64"])
+@pytest.mark.parametrize("size", [16384 + 5, (1 << 18) + 5000])
+def test_dictionaries_that_do_not_pay_are_left(dtype: str, size: int) -> None:
+    """Of a vocabulary in any order a chunk has so many words that their list takes what their indices save."""
+    rng = np.random.default_rng(5)
+    by_rank = 1 / np.arange(1, 50_001)
+    words = rng.choice(by_rank.size, size, p=by_rank / by_rank.sum())
+    array = rng.permutation(by_rank.size).astype(dtype)[words]
+    stream = checks.stream_of(array, Lossless())
+    checks.check_same_bits(checks.array_of(stream), array)
+    checks.check_reference(stream, array)
+    assert len(stream) <= array.nbytes + array.nbytes // 64
+
+
 def test_dropped_bits_are_those_of_elements() -> None:
     array = drawn(np.random.default_rng(10).normal(size=9).astype(np.float32), 9000)
     stream = checks.stream_of(array, ErrorBounded(pointwise=1e-2))

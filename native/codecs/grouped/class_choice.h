@@ -89,7 +89,8 @@ ARRCOMP_INLINE U32 nearest_code(U32 frequency) {
 }
 
 // Makes the table of the counted classes. All have a frequency up to the last one, so that other chunks may use it.
-ARRCOMP_INLINE void make_own_table(ClassMemory* memory, uint32_t words) {
+// `reciprocals`: of frequencies.
+ARRCOMP_INLINE void make_own_table(ClassMemory* memory, const uint32_t* reciprocals, uint32_t words) {
   const ClassCounts counts(memory->counts);
   const int classes = counts.classes();
   U32 codes[class_rows], frequencies[class_rows];
@@ -106,8 +107,12 @@ ARRCOMP_INLINE void make_own_table(ClassMemory* memory, uint32_t words) {
     if (all <= slot_count) break;
     slots -= all - slot_count;
   }
-  lay_out_classes(memory->own, frequencies);
-  for (int i = 0; i < class_rows; ++i) store(memory->codes + i * lanes_per_row, codes[i]);
+  ClassTable& own = memory->own;
+  lay_out_classes(own.entries, frequencies);
+  for (int i = 0; i < symbol_count; i += lanes_per_row) {
+    store(memory->codes + i, codes[i / lanes_per_row]);
+    store(own.reciprocals + i, gather(reciprocals, load(own.entries + i) & splat<U32>(0xffff)));
+  }
   if (leader()) memory->classes = classes;
   sync();
 }
@@ -115,14 +120,16 @@ ARRCOMP_INLINE void make_own_table(ClassMemory* memory, uint32_t words) {
 // Counts the classes of `rows` rows, word_of(row), and chooses their table: that of a chunk behind, if there is one, or an
 // own one. Returns the bits that it takes with the words.
 template <class WordOf>
-ARRCOMP_INLINE uint32_t choose_class_table(ClassMemory* memory, int rows, int told, bool has_shared, WordOf word_of) {
+ARRCOMP_INLINE uint32_t choose_class_table(ClassMemory* memory, const uint32_t* reciprocals, int rows, int told,
+                                           bool has_shared, WordOf word_of) {
   ClassCounts counts(memory->counts);
   counts.clear();
   for (int r = 0; r < rows; ++r) counts.add(word_of(r), told);
   sync();
-  make_own_table(memory, static_cast<uint32_t>(rows * lanes_per_row));
-  const auto frequencies = [](const uint32_t* table) ARRCOMP_LAMBDA {
-    return [table](int i) ARRCOMP_LAMBDA { return load(table + i * lanes_per_row) & splat<U32>(0xffff); };
+  make_own_table(memory, reciprocals, static_cast<uint32_t>(rows * lanes_per_row));
+  const auto frequencies = [](const ClassTable& table) ARRCOMP_LAMBDA {
+    const uint32_t* const entries = table.entries;
+    return [entries](int i) ARRCOMP_LAMBDA { return load(entries + i * lanes_per_row) & splat<U32>(0xffff); };
   };
   uint32_t best =
       counts.bits_by(told, slot_count, frequencies(memory->own)) + 8 * FrequencyCodes::bytes(memory->classes);
@@ -141,7 +148,11 @@ ARRCOMP_INLINE uint32_t choose_class_table(ClassMemory* memory, int rows, int to
 // Makes the own table that of the chunks before.
 ARRCOMP_INLINE void share_classes(ClassMemory* memory) {
   sync();  // the shared one has been read
-  for (int i = 0; i < symbol_count; i += lanes_per_row) store(memory->shared + i, load(memory->own + i));
+  ClassTable &shared = memory->shared, &own = memory->own;
+  for (int i = 0; i < symbol_count; i += lanes_per_row) {
+    store(shared.entries + i, load(own.entries + i));
+    store(shared.reciprocals + i, load(own.reciprocals + i));
+  }
   if (leader()) memory->told_by_shared = memory->told;
   sync();
 }

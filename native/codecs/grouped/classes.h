@@ -10,6 +10,11 @@ namespace arrcomp::ARRCOMP_ISA {
 
 constexpr int class_rows = symbol_count / lanes_per_row;
 
+// Whether a reader's table tells the class of each slot, where looking up is one load a lane however long the table is; else
+// a class is searched for by its first slot.
+constexpr bool has_classes_of_slots = keeps_rows && !wide_permutations;
+constexpr int class_table_size = has_classes_of_slots ? slot_count + lanes_per_row : symbol_count;
+
 // 2^n, n per lane, 0 to 31.
 ARRCOMP_INLINE U32 power_of(U32 n) { return srlv(splat<U32>(1u << 31), splat<U32>(31) - n); }
 
@@ -85,11 +90,34 @@ ARRCOMP_INLINE bool lay_out_classes(uint32_t* table, const U32 (&frequencies)[cl
   return true;
 }
 
+// What a reader's table tells of a slot: its class, the frequency of this, and the class's first slot.
+struct SlotClass {
+  U32 symbol, frequency, first;
+
+  ARRCOMP_METHOD static uint32_t packed(uint32_t symbol, uint32_t frequency, uint32_t first) {
+    return symbol | frequency << 6 | first << 18;
+  }
+  ARRCOMP_METHOD static SlotClass unpacked(U32 x) {
+    return {x & splat<U32>(symbol_count - 1), x >> 6 & splat<U32>(2 * slot_count - 1), x >> 18};
+  }
+};
+
+// The classes of all slots, of a table as lay_out_classes makes it. (A row that is longer than a class is written over.)
+ARRCOMP_INLINE void write_classes_of_slots(const uint32_t* classes, uint32_t* slots) {
+  for (uint32_t symbol = 0; symbol < symbol_count; ++symbol) {
+    const uint32_t frequency = classes[symbol] & 0xffff, first = classes[symbol] >> 16;
+    const U32 own = splat<U32>(SlotClass::packed(symbol, frequency, first));
+    for (uint32_t slot = first; slot < first + frequency; slot += lanes_per_row) store(slots + slot, own);
+  }
+}
+
 // The next word of each lane. (The caller brings words near before each row.)
 class ClassDecoder {
  public:
   ARRCOMP_METHOD ClassDecoder() {}
-  ARRCOMP_METHOD ClassDecoder(const uint32_t* classes, int told) : entries_(table(classes)), told_(told) {}
+  // The table is as read_class_table makes it.
+  ARRCOMP_METHOD ClassDecoder(const uint32_t* classes, int told)
+      : entries_(table(classes)), slots_(classes), told_(told) {}
 
   ARRCOMP_METHOD U32 decode_row(U32& x, WordSource& words, uint32_t lowest) const {
     const U32 symbol = next_symbol(x);
@@ -106,15 +134,21 @@ class ClassDecoder {
 
  private:
   ARRCOMP_METHOD U32 next_symbol(U32& x) const {
-    const U32 slot = x & splat<U32>(slot_count - 1), last = slot << 16 | splat<U32>(0xffff);
+    const U32 slot = x & splat<U32>(slot_count - 1);
+    const SlotClass own = has_classes_of_slots ? SlotClass::unpacked(gather(slots_, slot)) : find(slot);
+    x = own.frequency * (x >> precision) + slot - own.first;
+    return own.symbol;
+  }
+
+  ARRCOMP_METHOD SlotClass find(U32 slot) const {
+    const U32 last = slot << 16 | splat<U32>(0xffff);
     U32 symbol = splat<U32>(0);
     ARRCOMP_UNROLL for (uint32_t half = symbol_count / 2; half > 0; half /= 2) {
       const U32 upper = symbol | splat<U32>(half);
       symbol = select(lt(last, lookup(entries_, upper)), symbol, upper);
     }
     const U32 entry = lookup(entries_, symbol);
-    x = (entry & splat<U32>(0xffff)) * (x >> precision) + slot - (entry >> 16);
-    return symbol;
+    return {symbol, entry & splat<U32>(0xffff), entry >> 16};
   }
 
   ARRCOMP_METHOD static U32 next_bits(U32& x, U32 n) {
@@ -124,6 +158,7 @@ class ClassDecoder {
   }
 
   Table64 entries_;
+  const uint32_t* slots_;
   int told_;
 };
 
@@ -148,18 +183,25 @@ ARRCOMP_APART FedStates decode_class_rows(const uint32_t* table, int told, FedSt
   return fed_states;
 }
 
-// Lays out the table of a chunk; false where it is corrupt.
+// Makes the table of a chunk, of class_table_size; false where it is corrupt.
 ARRCOMP_CALLED bool read_class_table(uint32_t* table, FrequencyCodes codes) {
   U32 frequencies[class_rows];
   codes.read(frequencies);
-  return lay_out_classes(table, frequencies);
+  if constexpr (has_classes_of_slots) {
+    uint32_t classes[symbol_count];
+    if (!lay_out_classes(classes, frequencies)) return false;
+    write_classes_of_slots(classes, table);
+    return true;
+  } else {
+    return lay_out_classes(table, frequencies);
+  }
 }
 
 // The inverse of ClassDecoder.
 class ClassEncoder {
  public:
-  ARRCOMP_METHOD ClassEncoder(const uint32_t* classes, int told, const uint32_t* reciprocals)
-      : entries_(table(classes)), told_(told), reciprocals_(reciprocals) {}
+  ARRCOMP_METHOD ClassEncoder(const ClassTable& classes, int told)
+      : entries_(table(classes.entries)), reciprocals_(table(classes.reciprocals)), told_(told) {}
 
   ARRCOMP_METHOD void encode_row(U32 word, U32& x, uint16_t*& words) const {
     const auto make_room = [&](Mask full) ARRCOMP_LAMBDA {
@@ -208,7 +250,7 @@ class ClassEncoder {
     if (!make_room(ge(x, frequency << (32 - precision)))) return false;
     // The reciprocal is rounded down: the quotient may be one too low.
     const U32 shift = max(bit_length(frequency - splat<U32>(1)), splat<U32>(1)) - splat<U32>(1);
-    const U32 quotient = srlv(mulhi(x, gather(reciprocals_, frequency)), shift), rest = x - quotient * frequency;
+    const U32 quotient = srlv(mulhi(x, lookup(reciprocals_, symbol)), shift), rest = x - quotient * frequency;
     const Mask is_low = ge(rest, frequency);
     const U32 exact = quotient + select(is_low, splat<U32>(1), splat<U32>(0));
     const U32 rank = rest - select(is_low, frequency, splat<U32>(0));
@@ -216,9 +258,8 @@ class ClassEncoder {
     return true;
   }
 
-  Table64 entries_;
+  Table64 entries_, reciprocals_;
   int told_;
-  const uint32_t* reciprocals_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -68,9 +68,9 @@ class CoderChoice : protected MaskedWords<T, chunk_limit> {
       return of_symbols + low_bits - bits_in_states(shift, of_symbols) + bits_of_states() + this->mask_bits();
     };
     if (all(expected) + bits / part >= bits) return;
-    const uint32_t words = choose_class_table(memory, coded_rows_, told, has_classes_, [&](int row) ARRCOMP_LAMBDA {
-      return lowest(words_.load(row) >> shift);
-    });
+    const uint32_t words =
+        choose_class_table(memory, context_.tables->reciprocals, coded_rows_, told, has_classes_,
+                           [&](int row) ARRCOMP_LAMBDA { return lowest(words_.load(row) >> shift); });
     if (all(words) + bits / part >= bits) return;
     bits = all(words);
     head_.coder = Coder::entropy;

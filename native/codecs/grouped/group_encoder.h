@@ -2,28 +2,33 @@
 // Chunks and rows are coded in reverse, as rANS gives back last what was coded first. FORMAT.md, sections 3 and 4.
 //
 // A chunk goes from class to class: elements to values (chunk_values.h), values to words (masked_words.h), how these are
-// coded (coder_choice.h), and what stands before their symbols (chunk_side.h).
+// coded (coder_choice.h), what stands before their symbols (chunk_side.h), and these (row_encoder.h).
 #pragma once
-#include "codecs/grouped/chunk_side.h"
+#include "codecs/grouped/row_encoder.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
 // `chunk_limit`: chunks of a group, at most.
 template <class T, int chunk_limit = most_chunks>
-class GroupEncoder : ChunkSide<T, chunk_limit> {
-  using Side = ChunkSide<T, chunk_limit>;
-  using Side::chunks_, Side::chunks_left_, Side::has_classes_, Side::has_states_, Side::side_bytes_;
-  using Side::context_, Side::memory_, Side::words_;
-  using Side::has_dictionary_, Side::index_bits_, Side::multiples_, Side::numbering_, Side::count_;
-  using Side::leaves_out_, Side::repeated_, Side::rows_, Side::head_, Side::exceptions_, Side::coded_rows_;
-  using Side::may_have_dictionary, Side::no_numbers, Side::places, Side::ranks, Side::side_begin;
-  using Side::rows_of_tile, Side::has_dry_rows, Side::bits_of_states;
-  using typename Side::Memory, typename Side::Word;
+class GroupEncoder : RowEncoder<T, chunk_limit> {
+  using Rows = RowEncoder<T, chunk_limit>;
+  using Rows::chunks_, Rows::chunks_left_, Rows::has_classes_, Rows::has_states_, Rows::side_bytes_;
+  using Rows::coded_before_, Rows::coded_bytes, Rows::encode_rows, Rows::limit_;
+  using Rows::context_, Rows::memory_;
+  using Rows::has_dictionary_, Rows::index_bits_, Rows::multiples_, Rows::numbering_, Rows::count_;
+  using Rows::has_dry_rows, Rows::bits_of_states;
+  using Rows::leaves_out_, Rows::repeated_, Rows::rows_, Rows::head_, Rows::exceptions_, Rows::coded_rows_;
+  using Rows::may_have_dictionary, Rows::no_numbers, Rows::places, Rows::ranks, Rows::side_begin;
+  using typename Rows::Memory, typename Rows::Word;
 
  public:
   // `near`: only where words are split.
   ARRCOMP_METHOD GroupEncoder(const EncodeContext<T>& context, Memory& memory, NearMemory* near = nullptr)
-      : Side(context, memory, near), near_(near) {}
+      : Rows(context, memory, near) {}
+
+  using Rows::change_table, Rows::symbols_of;
+  using Rows::states_, Rows::coded_words_, Rows::rows_left_, Rows::coded_end, Rows::end_coded;
+  using typename Rows::TableEncoder;
 
   // Encodes `count` elements from `first` on; the bytes are then copied out by `copy_to`. Returns their number.
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
@@ -91,56 +96,15 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     store(reinterpret_cast<uint32_t*>(out + coded_words_ * 2), states_);
   }
 
-  // An encoder with a table, of which that may be changed.
-  struct TableEncoder {
-    int table = -1;
-    SymbolEncoder encoder;
-  };
-  // Makes the table that of a row.
-  ARRCOMP_METHOD void change_table(int row, TableEncoder& to) const {
-    const int own = table_of(row);
-    if (own == to.table) return;
-    to.table = own;
-    to.encoder = symbol_encoder(own);
-  }
-  ARRCOMP_METHOD SymbolEncoder symbol_encoder(int index) const {
-    const EncodeTable& table = context_.tables->encode[index];
-    if constexpr (splits_words<Word>) {
-      sync();  // what was there before has been read
-      copy_bytes(&near_->entries, &table.entries, sizeof near_->entries);
-      sync();
-      return SymbolEncoder(table, near_->entries);
-    } else {
-      return SymbolEncoder(table);
-    }
-  }
-  ARRCOMP_METHOD Word symbols_of(int row) const {
-    if constexpr (splits_words<Word>) {
-      return words_.load(row) >> words_.low_bits_left(row / rows_per_tile, head_.shift);
-    } else {
-      return words_.load(row) >> head_.shift;
-    }
-  }
-
-  using Side::states_;
-  uint32_t coded_words_;  // of the coder
-  int rows_left_;         // to be coded, of the chunk
-
-  ARRCOMP_METHOD uint16_t* coded_end() const { return memory_.words + coded_words_; }
-  ARRCOMP_METHOD void end_coded(const uint16_t* end) { coded_words_ = static_cast<uint32_t>(end - memory_.words); }
-
  private:
-  static constexpr uint32_t least_bits = 64 * Side::missing_side_bytes;  // with fewer there is little to gain
+  static constexpr uint32_t least_bits = 64 * Rows::missing_side_bytes;  // with fewer there is little to gain
+  static constexpr uint32_t least_gain_of_dictionaries = 128;  // of so many bits one: looking entries up takes time
 
   // Within a bound: by multiples that are wider than its steps, or quantized. Else without loss, else raw. The first that is
   // small enough.
   enum class Attempt : uint8_t { multiples, quantized, lossless, raw };
 
   ARRCOMP_METHOD uint32_t round_up_words() const { return (coded_words_ + 1) & ~1u; }
-
-  ARRCOMP_METHOD int table_of(int row) const {
-    return head_.has_tables_of_tiles() ? memory_.tables[row / rows_per_tile] : head_.table;
-  }
 
   ARRCOMP_METHOD void begin_chunk(uint32_t c) {
     const uint64_t first = group_first_ + uint64_t{c} * chunk_size;
@@ -168,22 +132,22 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     if constexpr (may_have_dictionary)
       if (attempt_ != Attempt::quantized && !gave_up_ && (multiples_ > 0 || index_bits_ > 0 || has_dictionary_))
         choose_numbers();
-    if (Side::may_have_wider_multiples && attempt_ == Attempt::multiples && !has_few_others()) gave_up_ = true;
+    if (Rows::may_have_wider_multiples && attempt_ == Attempt::multiples && !has_few_others()) gave_up_ = true;
     if (gave_up_) return;
     if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
     if (head_.has_contexts()) {
-      encode_contexts();
+      gave_up_ = !this->encode_contexts();
       if (gave_up_) return;
     } else if (head_.coder == Coder::entropy) {
       rows_left_ = coded_rows_;
-      if (has_dry_rows()) encode_dry_rows();
+      if (has_dry_rows()) this->encode_dry_rows();
     }
     this->write_side();
   }
 
   ARRCOMP_METHOD Attempt first_attempt() const {
     if (!T::quantizes || !(context_.bound > 0)) return Attempt::lossless;
-    if (!Side::may_have_wider_multiples || context_.fast) return Attempt::quantized;
+    if (!Rows::may_have_wider_multiples || context_.fast) return Attempt::quantized;
     return most_others() < 0 ? Attempt::quantized : Attempt::multiples;
   }
   // The chunk's.
@@ -203,7 +167,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
   ARRCOMP_METHOD uint32_t lossless_bytes() const {
     const uint32_t bytes = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
     if (!leaves_out_) return bytes;
-    const uint32_t with_mask = bytes + Side::missing_side_bytes + memory_.missing.bits / 4;
+    const uint32_t with_mask = bytes + Rows::missing_side_bytes + memory_.missing.bits / 4;
     return with_mask < limit_ ? with_mask : limit_;
   }
 
@@ -246,21 +210,21 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
       int numbering = way == 0 ? memory.multiples : memory.best;
       if (way == 1) numbering = memory.may_be_places && find_dictionary_below(least) ? known_places() : no_numbers;
       if (way == 2) numbering = made == places && find_ranks_below(least) ? ranks : no_numbers;
+      if (!tries && made < no_numbers && numbering >= no_numbers) give_up_on_dictionary();
       if (numbering == (tries ? no_numbers : made)) continue;
       made = numbering;
       gave_up_ = !use_numbers(numbering);
       if (!gave_up_) make_values();
       if (!tries) break;
       if (!gave_up_) bits_ += bits_beside_words();
-      if (!gave_up_ && bits_ < least) {
+      const uint32_t gain = way == 0 ? 0 : bits_ / least_gain_of_dictionaries;
+      if (!gave_up_ && bits_ + gain < least) {
         sync();  // the best before has been read
         if (leader()) memory.best = numbering;
         sync();
         least = bits_;
       } else if (way == 0 && memory.best == no_numbers && !memory.left_out_before) {
         this->leave_nothing_out();
-      } else if (way == 1) {
-        give_up_on_bytes();
       }
     }
     bits_ = least;
@@ -291,7 +255,7 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     const uint32_t beside_indices =
         T::width == 8 && !context_.fast ? bits_beside_entropy() : 0;  // else in `index_bits`
     if (bits <= index_bits + beside_indices + least_bits) {
-      if (index_bits >= 4u * chunk_size) give_up_on_bytes();
+      if (T::width == 8 && index_bits >= 4u * chunk_size) give_up_on_dictionary();
       return false;
     }
     const uint32_t entries_that_pay = index_bits > 0 ? (bits - index_bits) / T::width : 0;
@@ -303,10 +267,10 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     return found != DictionaryFound::none;
   }
 
-  // Where a chunk of bytes gains nothing, the others of its group do not look for a dictionary either: that takes as long as
-  // much of the rest.
-  ARRCOMP_METHOD void give_up_on_bytes() {
-    if (T::width == 8 && !has_dictionary_) give_dictionary_up(memory_.dictionary, count_);
+  // Where a chunk gains nothing, the others of its group do not look for a dictionary either: that takes as long as much of
+  // the rest.
+  ARRCOMP_METHOD void give_up_on_dictionary() {
+    if (!has_dictionary_) give_dictionary_up(memory_.dictionary, count_);
   }
 
   // Entries that are written stay in their order.
@@ -363,9 +327,6 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     this->choose_contexts_below(bits_);
   }
 
-  ARRCOMP_METHOD uint32_t coded_bytes() const { return (coded_words_ - coded_before_) * 2; }
-  // The chunk's words end here at most.
-  ARRCOMP_METHOD const uint16_t* coded_limit() const { return memory_.words + coded_before_ + limit_ / 2; }
   ARRCOMP_METHOD bool fits() const {
     return !gave_up_ && rows_left_ == 0 && side_bytes_ - side_before_ + coded_bytes() <= limit_;
   }
@@ -384,112 +345,14 @@ class GroupEncoder : ChunkSide<T, chunk_limit> {
     return false;
   }
 
-  // All rows, as their words are in other places than those of rows_.
-  ARRCOMP_PART void encode_contexts() {
-    const uint16_t* const limit = coded_limit();
-    const CodedRows coded = encode_by_contexts(&memory_.contexts, context_.tables, coded_rows_, has_dry_rows(),
-                                               {states_, coded_end(), 0}, limit);
-    gave_up_ = coded.words > limit;
-    head_.dry = coded.dry;
-    has_states_ = true;
-    end_coded(coded.words);
-    states_ = coded.states;
-  }
-
-  // As many of them as leave all states room; then the rest of a tile.
-  ARRCOMP_PART void encode_dry_rows() {
-    uint16_t* coded = coded_end();
-    const uint16_t* const limit = coded_limit();
-    U32 states;
-    int r = rows_left_;
-    if (head_.has_classes()) {
-      const ClassEncoder encoder = class_encoder();
-      head_.dry =
-          ARRCOMP_ISA::encode_dry_rows(r, states, coded, limit, [&](int row, U32& own, uint16_t*&) ARRCOMP_LAMBDA {
-            return encoder.encode_dry_row(lowest(symbols_of(row)), own);
-          });
-    } else {
-      TableEncoder with_table;
-      head_.dry = ARRCOMP_ISA::encode_dry_rows(
-          r, states, coded, limit, [&](int row, U32& own, uint16_t*& own_words) ARRCOMP_LAMBDA {
-            change_table(row, with_table);
-            return encode_dry_row(with_table.encoder, symbols_of(row), own, own_words);
-          });
-      if (r > 0) change_table(r - 1, with_table);
-      while (r % rows_per_tile != 0 && coded <= limit) encode_row(with_table.encoder, symbols_of(--r), states, coded);
-    }
-    has_states_ = true;
-    rows_left_ = r;
-    end_coded(coded);
-    states_ = states;
-  }
-
-  // Symbols of the rows that are left, unless their words pass the limit.
-  ARRCOMP_PART void encode_rows() {
-    if (head_.has_classes()) return encode_classes();
-    while (rows_left_ > 0) {
-      const int last = rows_left_ - 1, end = head_.has_tables_of_tiles() ? last / rows_per_tile * rows_per_tile : 0;
-      encode_rows_to(end, symbol_encoder(table_of(last)));
-      if (rows_left_ > end) return;
-    }
-  }
-
-  ARRCOMP_METHOD ClassEncoder class_encoder() const {
-    const ClassMemory& classes = memory_.classes;
-    return {classes.is_own ? classes.own : classes.shared, classes.told, context_.tables->reciprocals};
-  }
-
-  ARRCOMP_PART void encode_classes() {
-    const ClassEncoder encoder = class_encoder();
-    uint16_t* coded = coded_end();
-    const uint16_t* const limit = coded_limit();
-    U32 states = states_;
-    int r = rows_left_;
-    while (r > 0 && coded <= limit) encoder.encode_row(lowest(symbols_of(--r)), states, coded);
-    rows_left_ = r;
-    end_coded(coded);
-    states_ = states;
-  }
-
-  // Those of one table: down to row `end`, where a tile begins.
-  ARRCOMP_METHOD void encode_rows_to(int end, const SymbolEncoder& encoder) {
-    uint16_t* coded = coded_end();  // copies, as registers
-    const uint16_t* const limit = coded_limit();
-    U32 states = states_;
-    int r = rows_left_;
-    const auto fits = [&]() ARRCOMP_LAMBDA { return coded <= limit; };
-    const auto encode_to = [&](int row) ARRCOMP_LAMBDA {
-      do encode_row(encoder, symbols_of(--r), states, coded);
-      while (r > row);
-    };
-    if (r % rows_per_tile != 0 && fits()) encode_to(r / rows_per_tile * rows_per_tile);
-    const int first = end / rows_per_tile;
-    ARRCOMP_ROLLED for (int tile = r / rows_per_tile - 1; tile >= first && fits(); --tile) {  // counted: rans, 8 rows
-      if constexpr (splits_words<Word>)
-        if (words_.is_simple(tile, head_.shift)) {
-          r = tile * rows_per_tile;
-          U32 u[rows_per_tile];
-          words_.load_symbols(tile, head_.shift, u);
-          encode_tile(encoder, u, states, coded);
-          continue;
-        }
-      encode_to(tile * rows_per_tile);
-    }
-    rows_left_ = r;
-    end_coded(coded);
-    states_ = states;
-  }
-
   // the group
   uint64_t group_first_;
   uint32_t group_count_, stride_;
-  NearMemory* near_;
 
   // how the chunk is tried, and what was before
   Attempt attempt_;
-  uint32_t limit_;  // bytes that it may take
-  uint32_t bits_;   // that its words and masks take, as estimated
-  uint32_t side_before_, coded_before_;
+  uint32_t bits_;  // that its words and masks take, as estimated
+  uint32_t side_before_;
   U32 states_before_;
   bool had_states_, had_dictionary_, had_classes_;
   bool gave_up_;  // before anything was written

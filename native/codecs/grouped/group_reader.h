@@ -24,10 +24,10 @@ struct GroupLayout {
   void* array;                         // its elements go there, from the first on
   uint64_t first;
   uint32_t count;
-  int last_entropy;                                      // the last chunk that is entropy coded, or -1
-  bool is_regular;                                       // all chunks are coded like most
-  uint32_t missing[may_be_masked ? rows_per_chunk : 1];  // of the chunk being decoded, a word for each row
-  uint32_t classes[may_be_masked ? symbol_count : 1];    // the same chunk's table, as lay_out_classes makes it
+  int last_entropy;                                        // the last chunk that is entropy coded, or -1
+  bool is_regular;                                         // all chunks are coded like most
+  uint32_t missing[may_be_masked ? rows_per_chunk : 1];    // of the chunk being decoded, a word for each row
+  uint32_t classes[may_be_masked ? class_table_size : 1];  // the same chunk's table, as read_class_table makes it
   ChunkReader<may_be_masked> chunks[chunk_limit];
 };
 
