@@ -71,6 +71,49 @@ def _drawn(rng: np.random.Generator, shares: Array, size: int) -> Array:
     return rng.choice(len(shares), size, p=shares / shares.sum())
 
 
+def words(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
+    """The same of indices of a vocabulary, as texts for language models are."""
+    size = _SIZE // 64 if quick else _SIZE
+    rng = np.random.default_rng(4)
+    shares = 1 / np.arange(1, 50_001)
+    tokens = _drawn(rng, shares, size)
+    yield "tokens", "50,000 words, the r-th as frequent as 1 / r, in this order", tokens.astype(np.uint16)
+    yield "tokens of 32 bits", "the same", tokens.astype(np.int32)
+    yield "tokens in any order", "the same words", rng.permutation(len(shares)).astype(np.uint16)[tokens]
+
+
+def labels(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
+    """The same of maps that name regions, and of masks."""
+    side = 64 if quick else 512
+    rng = np.random.default_rng(5)
+    yield "regions", "the nearest of 60 points", _nearest(rng, (side, side), 60).astype(np.uint8)
+    names = rng.integers(1, 2**40, 300, dtype=np.uint64)
+    yield (
+        "cells",
+        "the nearest of 300 points, by names of 40 bits",
+        names[_nearest(rng, (side // 8, *[side // 4] * 2), 300)],
+    )
+    heights = rng.normal(size=(side, side))
+    for axis in (0, 1) * 3:
+        heights = sum(np.roll(heights, i, axis) for i in range(-4, 5))
+    levels = np.quantile(heights, np.linspace(0, 1, 7)[1:-1])
+    yield "classes", "six ranges of smooth heights", np.digitize(heights, levels).astype(np.uint8)
+    yield "a region", "the heights above their mean", heights > heights.mean()
+    lengths = rng.integers(1, 200, side * side // 50)
+    yield "runs", "one of 20 classes for 1 to 199 places", np.repeat(rng.integers(0, 20, lengths.size), lengths)
+
+
+def _nearest(rng: np.random.Generator, shape: tuple[int, ...], points: int) -> Array:
+    """By place, which of some points is the nearest."""
+    nearest, least = np.zeros(shape, np.int32), np.full(shape, np.inf)
+    axes = np.ogrid[tuple(slice(size) for size in shape)]
+    for number, point in enumerate(rng.uniform(0, shape, (points, len(shape)))):
+        distance = sum((axis - at) ** 2 for axis, at in zip(axes, point, strict=True))
+        nearest[distance < least] = number
+        least = np.minimum(least, distance)
+    return nearest
+
+
 def volumes(quick: bool = False) -> Iterator[tuple[str, str, Array]]:
     """The same of grids in two and three dimensions."""
     side = 24 if quick else 128
@@ -151,7 +194,14 @@ def page() -> Page:
     """What is measured and written."""
     from report import integers as report
 
-    made = {"columns": columns, "bytes": single_bytes, "volumes": volumes, "pictures": pictures}
+    made = {
+        "columns": columns,
+        "bytes": single_bytes,
+        "words": words,
+        "labels": labels,
+        "volumes": volumes,
+        "pictures": pictures,
+    }
     sections = {name: _section(report.TITLES[name], arrays) for name, arrays in made.items()}
     return page_of_sections(
         "integers", __doc__, sections, lambda document, folder: {folder / "INTEGERS.md": report.markdown(document)}

@@ -10,7 +10,14 @@ from harness import conditions
 from harness.page import markdown_of
 from harness.tables import table
 
-TITLES = {"columns": "Columns", "bytes": "Bytes", "volumes": "Volumes and grids", "pictures": "Pictures"}
+TITLES = {
+    "columns": "Columns",
+    "bytes": "Bytes",
+    "words": "Words of a vocabulary",
+    "labels": "Labels and masks",
+    "volumes": "Volumes and grids",
+    "pictures": "Pictures",
+}
 _METHODS = ("arrcomp", "arrcomp auto", "pcodec", "blosc2 zstd", "PNG")
 
 _HOW = """\
@@ -18,7 +25,7 @@ _HOW = """\
 its default level; blosc2 has its bit shuffle and Zstandard at level 1; PNG is as Pillow writes it, for pictures of 8
 bits alone. Ratios are those of bytes, of all that is needed to read an array but its shape and dtype; the best of a row
 is bold. All arrays came back bit for bit. Speeds are in GB/s of the uncompressed array, the fastest of 5 calls, of
-arrays of 1 MiB and more. Columns, bytes, volumes and grids are made with NumPy. The pictures are those that come with
+arrays of 1 MiB and more. All but the pictures are made with NumPy. The pictures are those that come with
 scikit-image."""
 
 Found = Mapping[str, Any]

@@ -33,13 +33,15 @@ def test_the_page_has_every_array():
     document = PAGE.read(BENCH / "integers.csv")
     assert list(document["columns"]["found"]) == [name for name, _, _ in integers.columns(quick=True)]
     assert list(document["bytes"]["found"]) == [name for name, _, _ in integers.single_bytes(quick=True)]
+    assert list(document["words"]["found"]) == [name for name, _, _ in integers.words(quick=True)]
+    assert list(document["labels"]["found"]) == [name for name, _, _ in integers.labels(quick=True)]
     assert list(document["volumes"]["found"]) == [name for name, _, _ in integers.volumes(quick=True)]
     assert list(document["pictures"]["found"]) == list(integers.PICTURES)
 
 
 @pytest.mark.parametrize("predictor", [None, "auto"])
 def test_arrays_are_made_the_same_each_time_and_come_back(predictor):
-    for arrays in (integers.columns, integers.volumes):
+    for arrays in (integers.columns, integers.labels, integers.volumes):
         for (name, about, x), (_, _, again) in zip(arrays(True), arrays(True), strict=True):
             assert np.array_equal(x, again)
             assert about
