@@ -73,8 +73,8 @@ std::vector<ByteRange> directory_ranges(const Codec& codec, const Element& eleme
   if (!bucket_layout(codec, element, layout)) {
     spans.add(0, make_plan(element, count).groups_offset());
     if (may_hold_predicted(codec, element))
-      spans.add(0, codes_offset(max_steps, true) + std::max(make_codes_plan(element, count).groups_offset(),
-                                                            make_plan(element, count).groups_offset()));
+      spans.add(0, most_codes_offset + std::max(make_codes_plan(element, count).groups_offset(),
+                                                make_plan(element, count).groups_offset()));
     return spans.take();
   }
   const BucketPlan plan = make_bucket_plan(layout, element, count);

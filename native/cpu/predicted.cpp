@@ -255,7 +255,8 @@ int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int 
       if (job.settings.may_be_by_columns()) plain[shape] += encode_job(part, payload.get(), 1);
       for (int way = 0; way < count; ++way) {
         if (Trial::shape_of(ways[way]) != shape) continue;
-        const Prediction smaller = on_axes(ways[way], trial.box(shape));
+        Prediction smaller;
+        put_on_axes(ways[way], trial.box(shape), smaller);
         const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1);
         bytes[way] += trial.counted(smaller, length);
       }

@@ -28,12 +28,18 @@ struct PredictedArray {
   // Says how the array is predicted, and that it is. `its_bound`: where it is not kept without loss.
   ARRCOMP_SHARED void predict(const Prediction& its_prediction, double its_bound, const Element& element) {
     prediction = its_prediction;
+    activate(its_bound, element);
+  }
+
+  // The same, where its prediction is there.
+  ARRCOMP_SHARED void activate(double its_bound, const Element& element) {
     bound = prediction.own_bound(its_bound);
     is_active = true;
     has_unserved = found_exact = 0;
     bytes = {};
     Grid grid(prediction.axes);
     uint64_t end = 0;
+    ARRCOMP_ROLLED
     for (int k = prediction.steps; k-- > 0;) {
       refinements[k] = grid.refinement(prediction.step[k], bound, prediction.multiples);
       grid.coarsen(prediction.step[k]);

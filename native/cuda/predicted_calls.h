@@ -53,6 +53,8 @@ class PredictedEncoding {
  private:
   void sample(const ChoiceArguments& choice) const {
     if constexpr (T::quantizes) choose_multiples_of(choice);
+    if (const int levels = AxisLevel::number(choice.axes))
+      launcher_.template run<fit_weights<T>>(static_cast<uint64_t>(levels), choice);
     launcher_.template run<sample_kernel<T>>(sample_units(choice.axes), choice);
   }
 

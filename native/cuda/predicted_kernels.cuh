@@ -77,10 +77,26 @@ struct AtomicSums {
 // Whether the array is predicted in any case.
 ARRCOMP_SHARED bool must_predict(const ChoiceArguments& a) { return a.main.settings.must_predict(); }
 
+// The levels of all axes, one after the other.
+struct AxisLevel {
+  int axis, level;
+
+  ARRCOMP_SHARED static int number(const Axes& axes) {
+    int levels = 0;
+    for (uint64_t size : axes.sizes) levels += PredictionSamples::levels_of(size);
+    return levels;
+  }
+  ARRCOMP_SHARED static AxisLevel at(const Axes& axes, int number) {
+    int axis = 0;
+    for (; number >= PredictionSamples::levels_of(axes.sizes[axis]); ++axis)
+      number -= PredictionSamples::levels_of(axes.sizes[axis]);
+    return {axis, number};
+  }
+};
+
 // Units of sampling: the samples of gaps and of differences, then those of each level of each axis.
 ARRCOMP_SHARED uint64_t sample_units(const Axes& axes) {
-  int kinds = 1;
-  for (uint64_t size : axes.sizes) kinds += PredictionSamples::levels_of(size);
+  const int kinds = 1 + AxisLevel::number(axes);
   return static_cast<uint64_t>(PredictionSamples::number_of_gaps(axes) + kinds * PredictionSamples::number_of(axes));
 }
 
@@ -121,6 +137,17 @@ __global__ void choose_multiples(const __grid_constant__ ChoiceArguments a) {
       state.samples.choose_multiples(a.main.element, MultiplesSampler<T, AtomicSums>::place_of_one, state.bound);
 }
 
+// Units are few: a thread may have all registers that it wants.
+template <class T>
+__global__ void __launch_bounds__(threads_per_block) fit_weights(const __grid_constant__ ChoiceArguments a) {
+  const Sampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.settings, a.state->bound, a.state->samples);
+  const auto levels = static_cast<uint64_t>(AxisLevel::number(a.axes));
+  for (uint64_t unit = warp_of_grid(); unit < levels; unit += warps_of_grid()) {
+    const AxisLevel own = AxisLevel::at(a.axes, static_cast<int>(unit));
+    sampler.fit_weights(own.axis, own.level, PredictionSamples::number_of(a.axes));
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     sample_kernel(const __grid_constant__ ChoiceArguments a) {
@@ -132,15 +159,13 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
       if constexpr (T::quantizes) sampler.add_gaps(static_cast<int>(unit));
       continue;
     }
-    const int s = number % samples;
-    int level = number / samples - 1, axis = 0;
-    if (level < 0) {
+    const int s = number % samples, kind = number / samples;
+    if (kind == 0) {
       sampler.add_differences(s);
       continue;
     }
-    for (; level >= PredictionSamples::levels_of(a.axes.sizes[axis]); ++axis)
-      level -= PredictionSamples::levels_of(a.axes.sizes[axis]);
-    sampler.add_interpolation(axis, level, s);
+    const AxisLevel own = AxisLevel::at(a.axes, kind - 1);
+    sampler.add_interpolation(own.axis, own.level, s);
   }
 }
 
@@ -192,7 +217,8 @@ __global__ void set_up_trials(const __grid_constant__ TrialArguments a, const __
     if (!has_choice || way >= state.count) continue;
     const int shape = Trial::shape_of(state.ways[way]);
     array.source = a.cut_of(shape, box);
-    array.predict(on_axes(state.ways[way], a.trial.box(shape)), bound, a.trials.element);
+    put_on_axes(state.ways[way], a.trial.box(shape), array.prediction);
+    array.activate(bound, a.trials.element);
   }
   for (uint64_t i = threadIdx.x; i < a.plain.count; i += blockDim.x) {
     const int shape = static_cast<int>(i) / a.trial.boxes(), box = static_cast<int>(i) % a.trial.boxes();

@@ -74,7 +74,7 @@ struct PredictedParts {
                                        uint64_t count) {
     if (length < sizeof header) return "payload length: shorter than the header of a prediction";
     memcpy(&header, payload, sizeof header);
-    if (header.steps > max_steps || codes_offset(header.steps, has_multiples(header)) > length)
+    if (header.steps > max_steps || weights_offset(header.steps) > length)
       return "steps: more than the payload has room for";
     prediction.axes = header.axes;
     const bool has_columns = is_by_columns(header);
@@ -85,10 +85,13 @@ struct PredictedParts {
     prediction.has_wide_groups = false;
     prediction.coarse_scale = header.coarse_scale;
     prediction.steps = header.steps;
-    memcpy(prediction.step, payload + sizeof header, header.steps * sizeof(Step));
+    if (!read_steps(payload, length)) return "weights of steps: more than the payload has room for";
     prediction.multiples = {};
-    if (has_multiples(header))
-      memcpy(&prediction.multiples, payload + multiples_offset(header.steps), sizeof(Multiples));
+    if (has_multiples(header)) {
+      const uint64_t at = multiples_offset(header.steps, prediction.weighted_steps());
+      if (length - at < sizeof(Multiples)) return "multiples: more than the payload has room for";
+      memcpy(&prediction.multiples, payload + at, sizeof(Multiples));
+    }
     if (!is_prediction(element, header, prediction.step, prediction.multiples, count))
       return "prediction: not one of this data type and number of elements";
     codes = payload + prediction.codes_offset();
@@ -116,6 +119,23 @@ struct PredictedParts {
   }
 
  private:
+  // The steps with their weights; false if there is no room for these and what is behind them up to a multiple of 8.
+  ARRCOMP_SHARED bool read_steps(const uint8_t* payload, uint64_t length) {
+    uint64_t at = weights_offset(header.steps);
+    for (int k = 0; k < header.steps; ++k) {
+      StoredStep stored;
+      Weights weights{};
+      memcpy(&stored, payload + sizeof header + static_cast<uint64_t>(k) * sizeof stored, sizeof stored);
+      if (Interpolation(stored.kind, weights).is_weighted()) {
+        if (length - at < sizeof weights) return false;
+        memcpy(&weights, payload + at, sizeof weights);
+        at += sizeof weights;
+      }
+      prediction.step[k] = {stored.axis, {stored.kind, weights}, stored.scale};
+    }
+    return round_up(at, 8) <= length;
+  }
+
   // Where parts are in the `left` bytes from the codes on.
   ARRCOMP_SHARED const char* read_parts(const Element& element, uint64_t left) {
     uint64_t end = header.codes_bytes;
@@ -174,6 +194,22 @@ struct PredictedPlaces {
   }
 };
 
+// Writes the steps, their weights, and zeros up to a multiple of 8, whose place it returns.
+ARRCOMP_SHARED uint64_t write_steps(const Prediction& prediction, uint8_t* payload) {
+  uint64_t at = weights_offset(prediction.steps);
+  for (int k = 0; k < prediction.steps; ++k) {
+    const Step& step = prediction.step[k];
+    const StoredStep stored{step.axis, step.kind.bits(), step.scale};
+    memcpy(payload + sizeof(PredictedHeader) + static_cast<uint64_t>(k) * sizeof stored, &stored, sizeof stored);
+    if (!step.kind.is_weighted()) continue;
+    const Weights weights = step.kind.weights();
+    memcpy(payload + at, &weights, sizeof weights);
+    at += sizeof(Weights);
+  }
+  for (; at % 8 != 0; ++at) payload[at] = 0;
+  return at;
+}
+
 // Writes header, steps and multiples, the mask's header, and what stands between the parts.
 ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bound, const PredictedBytes& bytes,
                                          uint8_t* payload) {
@@ -190,11 +226,8 @@ ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bo
                                prediction.axes,
                                bytes.codes,
                                bytes.exact};
-  const auto steps = static_cast<uint64_t>(prediction.steps) * sizeof(Step),
-             multiples = multiples_offset(prediction.steps);
   memcpy(payload, &header, sizeof header);
-  memcpy(payload + sizeof header, prediction.step, steps);
-  for (uint64_t at = sizeof header + steps; at < multiples; ++at) payload[at] = 0;
+  const uint64_t multiples = write_steps(prediction, payload);
   if (prediction.multiples.is_given()) memcpy(payload + multiples, &prediction.multiples, sizeof(Multiples));
   uint64_t end = places.codes + bytes.codes;
   if (has_mask) {

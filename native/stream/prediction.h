@@ -12,30 +12,57 @@
 namespace arrcomp {
 
 constexpr int max_steps = 64;      // of refinement
-constexpr int max_candidates = 5;  // for how an array is predicted
+constexpr int max_candidates = 7;  // for how an array is predicted
 constexpr int full_scale = 4096;
 constexpr int max_band = 1 << 14;  // rows
 constexpr int absent_element = 1;  // bits of an element that is not kept exactly: the least number above 0
 
-// How the values between those of a coarser grid are predicted: from two or from four of these. Behind the end of a line of
-// the grid a polynomial continues it, or its last value is held. Or, where the last slice would be behind that end, the
-// coarser grid keeps it.
+// Of the sums of the two near and of the two far neighbours of a value, in 2^-15ths.
+struct alignas(4) Weights {
+  static constexpr int one = 1 << 15;
+
+  int16_t near, far;
+
+  ARRCOMP_SHARED constexpr bool are_given() const { return near != 0 || far != 0; }
+};
+static_assert(sizeof(Weights) == 4);
+
+// How the values between those of a coarser grid are predicted: from two or from four of these, or from four by weights of
+// their own. Behind the end of a line of the grid a polynomial continues it, or its last value is held. Or, where the last
+// slice would be behind that end, the coarser grid keeps it.
 class Interpolation {
  public:
   Interpolation() = default;
   ARRCOMP_SHARED constexpr Interpolation(bool is_cubic, bool is_held, bool keeps_last = false)
-      : bits_(static_cast<uint8_t>((is_cubic ? 1 : 0) | (is_held ? 2 : 0) | (keeps_last ? 4 : 0))) {}
+      : bits_(static_cast<uint8_t>((is_cubic ? 1 : 0) | (is_held ? 2 : 0) | (keeps_last ? 4 : 0))), weights_{} {}
+  ARRCOMP_SHARED constexpr Interpolation(Weights weights, bool is_held, bool keeps_last = false)
+      : Interpolation(false, is_held, keeps_last) {
+    bits_ |= 8;
+    weights_ = weights;
+  }
+  ARRCOMP_SHARED constexpr Interpolation(uint8_t bits, Weights weights) : bits_(bits), weights_(weights) {}
 
   ARRCOMP_SHARED constexpr bool is_cubic() const { return (bits_ & 1) != 0; }
   ARRCOMP_SHARED constexpr bool is_held() const { return (bits_ & 2) != 0; }
   ARRCOMP_SHARED constexpr bool keeps_last() const { return (bits_ & 4) != 0; }
-  ARRCOMP_SHARED constexpr bool is_known() const { return bits_ < 8; }
+  ARRCOMP_SHARED constexpr bool is_weighted() const { return (bits_ & 8) != 0; }
+  ARRCOMP_SHARED constexpr bool is_known() const { return bits_ < 16 && !(is_cubic() && is_weighted()); }
+  ARRCOMP_SHARED constexpr uint8_t bits() const { return bits_; }
+  // Far neighbours are not read where they have no weight: a line.
+  ARRCOMP_SHARED constexpr bool is_linear() const { return !is_cubic() && !is_weighted(); }
+  ARRCOMP_SHARED constexpr Weights weights() const {
+    if (is_weighted()) return weights_;
+    return is_cubic() ? Weights{Weights::one * 9 / 16, -Weights::one / 16} : Weights{Weights::one / 2, 0};
+  }
+
+  ARRCOMP_SHARED constexpr Interpolation without_last() const { return {static_cast<uint8_t>(bits_ & ~4), weights_}; }
 
   // Whether the last of so many slices may be kept.
   ARRCOMP_SHARED static constexpr bool may_keep_last(uint64_t size) { return size % 2 == 0 && size >= 8; }
 
  private:
   uint8_t bits_;
+  Weights weights_;  // if it is weighted
 };
 
 // Which elements their codes do not bring within the bound: none, those in the mask of gaps alone, other gaps too, which
@@ -51,7 +78,6 @@ struct Step {
   Interpolation kind;
   uint16_t scale;  // of the bound, in 4096ths
 };
-static_assert(sizeof(Step) == 4);
 
 // A step on its finer grid: `outer` blocks, of `size` slices of `inner` elements each.
 struct Refinement {
@@ -164,8 +190,8 @@ struct Columns {
   }
 };
 
-// What the writer chose. Steps are in the order of decoding, the coarsest first.
-struct Prediction {
+// What the writer chose, but for the steps.
+struct PredictionHead {
   Axes axes;
   uint8_t column_axes;    // so many axes, the last ones, are columns of a matrix that is not predicted; 0: it is
   uint16_t band;          // of columns: rows
@@ -175,11 +201,21 @@ struct Prediction {
   bool has_wide_groups;   // of codes
   Multiples multiples;    // without loss: of what elements are
   int steps;
+};
+
+// What the writer chose. Steps are in the order of decoding, the coarsest first.
+struct Prediction : PredictionHead {
   Step step[max_steps];
 
   // A little less than the bound, as the codes of steps are checked against such a one (codecs/predicted/code.h).
   ARRCOMP_SHARED double coarse_bound(const Element& element, double bound) const {
     return bound * (1 - (element.width == 64 ? 0x1p-50 : 0x1p-20)) * (static_cast<double>(coarse_scale) / full_scale);
+  }
+
+  ARRCOMP_SHARED int weighted_steps() const {
+    int count = 0;
+    for (int k = 0; k < steps; ++k) count += step[k].kind.is_weighted();
+    return count;
   }
 
   // Whether coarse grids have smaller bounds than the last step.
@@ -239,13 +275,24 @@ struct PredictedHeader {
 };
 static_assert(sizeof(PredictedHeader) == 64);
 
-// Multiples, where there are any, stand behind the steps, and the codes behind these.
-ARRCOMP_SHARED constexpr uint64_t multiples_offset(int steps) {
-  return sizeof(PredictedHeader) + round_up(static_cast<uint64_t>(steps) * sizeof(Step), 8);
+// A step in a payload. The weights of those that have some stand behind all steps.
+struct StoredStep {
+  uint8_t axis, kind;
+  uint16_t scale;
+};
+static_assert(sizeof(StoredStep) == 4);
+
+// Multiples, where there are any, stand behind the steps and their weights, and the codes behind these.
+ARRCOMP_SHARED constexpr uint64_t weights_offset(int steps) {
+  return sizeof(PredictedHeader) + static_cast<uint64_t>(steps) * sizeof(StoredStep);
 }
-ARRCOMP_SHARED constexpr uint64_t codes_offset(int steps, bool has_multiples) {
-  return multiples_offset(steps) + (has_multiples ? sizeof(Multiples) : 0);
+ARRCOMP_SHARED constexpr uint64_t multiples_offset(int steps, int weighted) {
+  return round_up(weights_offset(steps) + static_cast<uint64_t>(weighted) * sizeof(Weights), 8);
 }
+ARRCOMP_SHARED constexpr uint64_t codes_offset(int steps, int weighted, bool has_multiples) {
+  return multiples_offset(steps, weighted) + (has_multiples ? sizeof(Multiples) : 0);
+}
+constexpr uint64_t most_codes_offset = codes_offset(max_steps, max_steps, true);
 
 // Codes have the words' width: 64 bits for elements of 64 bits, else 32.
 ARRCOMP_SHARED constexpr Element code_element_of(const Element& element) {
@@ -264,6 +311,8 @@ ARRCOMP_SHARED Plan Prediction::codes_plan(const Element& element) const {
   return make_codes_plan(element, axes.count(), has_wide_groups);
 }
 
-ARRCOMP_SHARED uint64_t Prediction::codes_offset() const { return arrcomp::codes_offset(steps, multiples.is_given()); }
+ARRCOMP_SHARED uint64_t Prediction::codes_offset() const {
+  return arrcomp::codes_offset(steps, weighted_steps(), multiples.is_given());
+}
 
 }  // namespace arrcomp

@@ -18,6 +18,64 @@ struct SampledCost {
   }
 };
 
+// Sums over samples by which weights of neighbours are fitted to values: with n the mean of the two near ones and f that of
+// the far ones, products of u = n - f, of n, and of r, by which a value is more than n.
+struct FitSums {
+  double uu, un, nn, ru, rn;
+
+  // Those with which r is nearest to a u + b n, by least squares. b is left out where it is as good as none: an array whose
+  // numbers are large and alike needs weights whose sum is 1.
+  ARRCOMP_SHARED Weights weights() const {
+    constexpr double least_b = 1.0 / 256, most = 2 - 0x1p-13;
+    const double determinant = uu * nn - un * un;
+    double a = (ru * nn - rn * un) / determinant, b = (rn * uu - ru * un) / determinant;
+    if (!(determinant > 0x1p-30 * (uu * nn)) || (-least_b < b && b < least_b)) {
+      a = ru / uu;
+      b = 0;
+    }
+    const double near = 1 + a + b;
+    if (!(-most < near && near < most && -most < a && a < most)) return {};
+    const int far_parts = -parts(a);
+    return {static_cast<int16_t>(Weights::one / 2 - far_parts + parts(b)), static_cast<int16_t>(far_parts)};
+  }
+
+ private:
+  // Of half a number, as sums have two numbers.
+  ARRCOMP_SHARED static int parts(double x) {
+    const double scaled = x * (Weights::one / 2);
+    return static_cast<int>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+  }
+};
+
+// Kinds of interpolation, of the values of a level of an axis.
+struct SampledKinds {
+  SampledCost exact_linear, exact_cubic;  // from neighbours as they are; within a bound alone
+  SampledCost linear, cubic, weighted;    // from neighbours as the bound leaves them
+  Weights weights;                        // fitted before; zeros if there are none
+
+  // What is known without the bound.
+  ARRCOMP_SHARED const SampledCost& of_exact(bool is_cubic, bool is_lossless) const {
+    if (is_lossless) return is_cubic ? cubic : linear;
+    return is_cubic ? exact_cubic : exact_linear;
+  }
+  ARRCOMP_SHARED bool is_cubic(bool is_lossless) const {
+    return of_exact(true, is_lossless).bits <= of_exact(false, is_lossless).bits;
+  }
+  ARRCOMP_SHARED double exact_cost(bool is_lossless) const {
+    return of_exact(is_cubic(is_lossless), is_lossless).mean();
+  }
+
+  // Whether the weights of a step with so many codes save more than they take.
+  ARRCOMP_SHARED bool are_worth_weights(double codes) const {
+    constexpr double least_bits = 2 * 8 * sizeof(Weights);
+    return weights.are_given() && (decoded_cost(false) - weighted.mean()) * codes > least_bits;
+  }
+  ARRCOMP_SHARED double decoded_cost(bool has_weights) const {
+    const double cost = (cubic.bits <= linear.bits ? cubic : linear).mean();
+    return has_weights && weights.are_given() && weighted.mean() < cost ? weighted.mean() : cost;
+  }
+};
+
 // Gaps among samples.
 struct SampledGaps {
   struct Kind {
@@ -32,7 +90,7 @@ struct SampledGaps {
 // What was sampled of an array; all is 0 before. Plain sums: the order of samples does not show.
 struct PredictionSamples {
   SampledCost differences[axis_sets];  // along each set of axes that the array has
-  SampledCost linear[max_axes][max_levels], cubic[max_axes][max_levels];
+  SampledKinds levels[max_axes][max_levels];
   SampledCost continued[max_axes][max_levels], held[max_axes][max_levels];  // of values behind the last ones of lines
   SampledGaps gaps;
   uint64_t largest_bits;     // of the largest value, in the arithmetic type
@@ -127,19 +185,34 @@ class PredictionChoice {
   // These write ways from number `count` on; they return how many there are then.
 
   ARRCOMP_SHARED int add_interpolation(Predictor predictor, Prediction (&chosen)[max_candidates], int count) const {
-    const double bits_a_value = set_interpolation(chosen[count]);
-    chosen[count++].has_wide_groups = are_wide(bits_a_value);
-    if (bound_ == 0) {
-      if (predictor == Predictor::automatic && samples_.multiples.is_given() && chosen[0].differences != 0) {
-        chosen[count] = chosen[0];
-        chosen[count++].differences = 0;  // few integers, or many zeros
-      }
-      return count;
+    Prediction &plain = chosen[count], &weighted = chosen[count + 1];
+    StepCosts costs[2];
+    ARRCOMP_ROLLED
+    for (int way = 0; way < 2; ++way) {
+      costs[way] = set_interpolation(chosen[count + way], way == 1);
+      chosen[count + way].has_wide_groups = are_wide(costs[way].bits);
     }
-    if (bits_a_value > scaled_below) return count;
-    chosen[count] = chosen[count - 1];
-    set_scales(chosen[count++]);
+    const bool is_tried = bound_ > 0 || predictor == Predictor::automatic;
+    const bool is_weighted = costs[1].decoded_bits < (is_tried ? worth_trial : worth_weights) * costs[0].decoded_bits;
+    if (is_weighted && !is_tried) plain = weighted;  // samples tell about as much as a trial
+    count += is_weighted && is_tried ? 2 : 1;
+    if (bound_ > 0) {
+      if (costs[0].bits <= scaled_below) count = add_scaled(plain, chosen, count);
+      if (is_weighted && costs[1].bits < wide_below) count = add_scaled(weighted, chosen, count);
+    }
+    if (bound_ == 0 && predictor == Predictor::automatic && samples_.multiples.is_given() &&
+        chosen[0].differences != 0) {
+      chosen[count] = chosen[0];
+      chosen[count++].differences = 0;  // few integers, or many zeros
+    }
     return count;
+  }
+
+  // A way with smaller bounds for coarse grids.
+  ARRCOMP_SHARED int add_scaled(const Prediction& way, Prediction (&chosen)[max_candidates], int count) const {
+    chosen[count] = way;
+    set_scales(chosen[count]);
+    return count + 1;
   }
 
   // The last axis, or the last two, as columns.
@@ -157,7 +230,8 @@ class PredictionChoice {
   }
 
   static constexpr double scaled_below = 2;  // bits a value: smaller bounds for coarse grids are worth a trial
-  static constexpr double wide_below = 1;    // bits a value: the coder's states weigh much
+  static constexpr double worth_weights = 0.99, worth_trial = 0.995;  // of the bits without weights
+  static constexpr double wide_below = 1;                             // bits a value: the coder's states weigh much
   static constexpr uint64_t wide_from = 1 << 16;
 
   ARRCOMP_SHARED static double least(double a, double b) { return a < b ? a : b; }
@@ -234,41 +308,59 @@ class PredictionChoice {
     chosen.steps = 0;
   }
 
-  ARRCOMP_SHARED double axis_cost(int axis, int level) const {
-    return least(samples_.linear[axis][level].mean(), samples_.cubic[axis][level].mean());
+  ARRCOMP_SHARED double axis_cost(int axis, int level, bool has_weights) const {
+    const SampledKinds& sampled = samples_.levels[axis][level];
+    return has_weights ? sampled.decoded_cost(true) : sampled.exact_cost(bound_ == 0);
   }
 
   // That along which values of its level are predicted best, but for one; -1 where none is left.
-  ARRCOMP_SHARED int best_axis(const int (&level)[max_axes], int but) const {
+  ARRCOMP_SHARED int best_axis(const int (&level)[max_axes], int but, bool has_weights) const {
     int best = -1;
     for (int a = 0; a < max_axes; ++a)
       if (a != but && level[a] < PredictionSamples::levels_of(axes_.sizes[a]) &&
-          (best < 0 || axis_cost(a, level[a]) < axis_cost(best, level[best])))
+          (best < 0 || axis_cost(a, level[a], has_weights) < axis_cost(best, level[best], has_weights)))
         best = a;
     return best;
   }
 
-  // From the finest grid on, halves the axis whose values are predicted best. Returns the bits that a value takes.
-  ARRCOMP_SHARED double set_interpolation(Prediction& chosen) const {
+  ARRCOMP_SHARED Interpolation kind_of(const SampledKinds& sampled, bool has_weights, double codes, bool is_held,
+                                       bool keeps_last) const {
+    if (!has_weights) return {sampled.is_cubic(bound_ == 0), is_held, keeps_last};
+    if (sampled.are_worth_weights(codes)) return {sampled.weights, is_held, keeps_last};
+    return {sampled.cubic.bits <= sampled.linear.bits, is_held, keeps_last};
+  }
+
+  // Bits that a value takes; and if its neighbours are as the bound leaves them.
+  struct StepCosts {
+    double bits, decoded_bits;
+  };
+
+  // From the finest grid on, halves the axis whose values are predicted best. With weights, what the bound leaves is known
+  // of the values that predictions are made of; it matters where values take few bits.
+  ARRCOMP_SHARED StepCosts set_interpolation(Prediction& chosen, bool has_weights) const {
     set_lorenzo(chosen);
     Grid grid(axes_);
     int level[max_axes] = {}, count = 0;
-    double total = 0, left = 1;
+    StepCosts total{0, 0};
+    double left = 1;
     Step steps[max_steps];
     for (; count < max_steps; ++count) {
-      const int best = best_axis(level, -1);
+      const int best = best_axis(level, -1, has_weights);
       if (best < 0) break;
-      const int own = level[best], other = best_axis(level, best);
+      const int own = level[best], other = best_axis(level, best, has_weights);
       const double held = samples_.held[best][own].mean(), continued = samples_.continued[best][own].mean();
       const uint64_t size = grid.size(best);
-      const bool is_cubic = samples_.cubic[best][own].bits <= samples_.linear[best][own].bits;
-      const bool keeps_last =
-          Interpolation::may_keep_last(size) && other >= 0 && axis_cost(other, level[other]) < least(held, continued);
+      const SampledKinds& sampled = samples_.levels[best][own];
+      const double codes = static_cast<double>(grid.axes().count() / size * (size / 2));
+      const bool keeps_last = Interpolation::may_keep_last(size) && other >= 0 &&
+                              axis_cost(other, level[other], has_weights) < least(held, continued);
       const bool is_held = size % 2 == 0 && !keeps_last && held < continued;
-      steps[count] = {static_cast<uint8_t>(best), {is_cubic, is_held, keeps_last}, chosen.coarse_scale};
+      steps[count] = {static_cast<uint8_t>(best), kind_of(sampled, has_weights, codes, is_held, keeps_last),
+                      chosen.coarse_scale};
       grid.coarsen(steps[count]);
       const double kept = left * static_cast<double>(grid.size(best)) / static_cast<double>(size);
-      total += (left - kept) * axis_cost(best, own);
+      total.bits += (left - kept) * axis_cost(best, own, has_weights);
+      total.decoded_bits += (left - kept) * sampled.decoded_cost(has_weights);
       left = kept;
       ++level[best];
     }

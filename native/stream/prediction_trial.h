@@ -36,33 +36,35 @@ ARRCOMP_SHARED GroupSettings exact_settings(const Element& element, const GroupS
   return exact;
 }
 
-// The same prediction on a smaller array, which has fewer steps where an axis is too short for them.
-ARRCOMP_SHARED Prediction on_axes(const Prediction& prediction, const Axes& axes) {
-  Prediction smaller = prediction;
+// Makes `smaller` the same prediction on a smaller array, which has fewer steps where an axis is too short for them.
+ARRCOMP_SHARED void put_on_axes(const Prediction& prediction, const Axes& axes, Prediction& smaller) {
+  static_cast<PredictionHead&>(smaller) = prediction;
   smaller.axes = axes;
-  smaller.steps = 0;
   if (prediction.is_by_columns()) {  // of a matrix (Trial)
     smaller.column_axes = 1;
     smaller.band = band_of(axes, 1);
   }
   Grid grid(axes);
-  Step steps[max_steps];
+  int first = prediction.steps;
+  ARRCOMP_ROLLED
   for (int k = prediction.steps; k-- > 0;) {
     Step step = prediction.step[k];
     const uint64_t size = grid.size(step.axis);
     if (size < 3) continue;
-    if (!Interpolation::may_keep_last(size)) step.kind = {step.kind.is_cubic(), step.kind.is_held()};
+    if (!Interpolation::may_keep_last(size)) step.kind = step.kind.without_last();
     grid.coarsen(step);
-    steps[smaller.steps++] = step;
+    smaller.step[--first] = step;
   }
-  for (int k = 0; k < smaller.steps; ++k) smaller.step[k] = steps[smaller.steps - 1 - k];
-  return smaller;
+  smaller.steps = prediction.steps - first;
+  if (first == 0) return;
+  ARRCOMP_ROLLED
+  for (int k = 0; k < smaller.steps; ++k) smaller.step[k] = smaller.step[first + k];
 }
 
 class Trial {
  public:
   static constexpr int most_boxes = 4;
-  static constexpr uint64_t small_array = 1 << 16;  // elements: all of it is tried
+  static constexpr uint64_t small_array = 1 << 17;  // elements: all of it is tried
   static constexpr uint64_t small_plane = 1 << 19;  // the same with two axes: boxes show little of a plane
 
   Trial(const Element& element, const Axes& axes, bool must_predict) : must_predict_(must_predict), axes_(axes) {
@@ -73,7 +75,7 @@ class Trial {
     for (int columns = 1; columns < shapes; ++columns)
       box_[columns] = is_whole_ ? matrix_of(axes, columns) : tall_box(matrix_of(axes, columns));
     for (const Axes& box : box_) most_elements_ = box.count() > most_elements_ ? box.count() : most_elements_;
-    capacity_ = capacity_of_groups(element, most_elements_) + codes_offset(max_steps, true);
+    capacity_ = capacity_of_groups(element, most_elements_) + most_codes_offset;
     for (const bool wide : {false, true})
       spared_states_[wide] = spared_states(box_[0], make_codes_plan(element, box_[0].count(), wide),
                                            make_codes_plan(element, elements, wide));
@@ -185,13 +187,16 @@ class Trial {
     return states_bytes * of_box.groups - states_bytes * ceil_div(box.count(), chunk_size) / whole.chunks_per_group;
   }
 
-  // The axes of a box of about so many elements.
+  // The axes of a box of about so many elements. Lines of a plane stay long, as they may be alike each in itself alone.
   static Axes axes_of_box(Axes axes, uint64_t elements) {
+    const auto length = [&, of_lines = is_plane(axes) ? 16u : 1u](int a) {
+      return a == max_axes - 1 ? axes.sizes[a] / of_lines : axes.sizes[a];
+    };
     while (axes.count() > elements) {
-      uint64_t* longest = axes.sizes;
-      for (uint64_t& size : axes.sizes)
-        if (size > *longest) longest = &size;
-      *longest = (*longest + 1) / 2;
+      int longest = 0;
+      for (int a = 1; a < max_axes; ++a)
+        if (length(a) > length(longest)) longest = a;
+      axes.sizes[longest] = (axes.sizes[longest] + 1) / 2;
     }
     return axes;
   }

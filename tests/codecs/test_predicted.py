@@ -22,6 +22,7 @@ from predicted_fields import (
     ALWAYS,
     PREDICTORS,
     SHAPES,
+    behind_steps,
     exact_nbytes,
     field,
     multiples,
@@ -111,7 +112,73 @@ def test_where_nothing_tells_of_the_last_slice_it_is_not_kept() -> None:
     for x in (line, rows.astype(np.float32)):
         codec = ErrorBounded(abs=1e-3, predictor="interpolation")
         checks.check_codec(x, codec)
-        assert not any(step.keeps_last for step in prediction_of(x, codec).steps)
+        assert not any(step.keeps_last for step in prediction_of(x, codec).steps[-2:])
+
+
+# ---- weights
+
+
+def short_waves(name: str, *shape: int, period: float = 4.5) -> Array:
+    """Waves of some points each, of mean 0, all along the last axis, with slowly changing heights and some noise."""
+    rng = np.random.default_rng(len(shape))
+    heights = np.sin(np.arange(math.prod(shape)) / 500).reshape(shape)
+    phases = rng.uniform(0, 2 * np.pi, (*shape[:-1], 1))
+    waves = np.sin(np.arange(shape[-1]) * 2 * np.pi / period + phases)
+    values = 1000 * (1.5 + heights) * waves + rng.normal(0, 30, shape)
+    return np.asarray(values.astype(numpy_dtype(name)))
+
+
+@pytest.mark.parametrize("shape", [(1201,), (40, 500), (12, 10, 130)], ids=str)
+@pytest.mark.parametrize("name", FLOATS)
+def test_short_waves_are_predicted_by_weights(name: str, shape: tuple[int, ...]) -> None:
+    x = short_waves(name, *shape)
+    for predictor in ("interpolation", "auto"):
+        for codec in codecs_of(predictor, 5):
+            checks.check_codec(x, codec)
+    assert any(step.weights for step in prediction_of(x, ErrorBounded(abs=5, predictor="interpolation")).steps)
+
+
+@pytest.mark.parametrize("name", ["int16", "int32", "int64", "uint16"])
+def test_short_waves_of_integers_are_predicted_by_weights(name: str) -> None:
+    x = (short_waves("float64", 40, 500) + 9000).astype(name)
+    codec = Lossless(predictor="interpolation")
+    checks.check_codec(x, codec)
+    assert any(step.weights for step in prediction_of(x, codec).steps)
+
+
+@pytest.mark.parametrize("period", [2.6, 3.6, 4.5, 5.5, 8, 12])
+def test_weights_are_those_of_least_squares(period: float) -> None:
+    x = short_waves("float64", 30, 501, period=period)
+    last = prediction_of(x, ErrorBounded(abs=1, predictor="interpolation")).steps[-1]
+    assert last.axis == 3
+    assert last.weights is not None
+    own = np.array(last.weights) / 2**15
+    middle = x[:, 3:-3]
+    neighbours = np.stack([x[:, 2:-4] + x[:, 4:-2], x[:, :-6] + x[:, 6:]], axis=-1)
+    best, *_ = np.linalg.lstsq(neighbours.reshape(-1, 2), middle.ravel(), rcond=None)
+    errors = [np.square(middle - neighbours @ weights).mean() for weights in (own, best)]
+    assert errors[0] < 1.03 * errors[1]
+
+
+def test_weights_take_fewer_bytes() -> None:
+    """A cubic is off by half of a wave's height or more, where weights are off by its noise."""
+    x = short_waves("float32", 64, 513)
+    unpredicted = nbytes_of(x, ErrorBounded(abs=1))
+    assert nbytes_of(x, ErrorBounded(abs=1, predictor="interpolation")) < 0.75 * unpredicted
+
+
+def test_smooth_values_far_from_0_need_no_weights() -> None:
+    """Their weights' sum is 1, so that they are never off by a part of the values."""
+    x = field("float32", 60, 70, noise=0.01) + np.float32(3000)
+    for step in prediction_of(x, ErrorBounded(abs=1e-3, predictor="interpolation")).steps:
+        assert step.weights is None or sum(step.weights) == 2**14
+
+
+def test_values_that_are_too_large_for_sums_have_no_weights() -> None:
+    for name, most in (("float32", 3e38), ("float64", 1.7e308)):
+        x = (short_waves("float64", 40, 500) * (most / 2600)).astype(name)
+        for codec in codecs_of("interpolation", most / 1000):
+            checks.check_codec(x, codec)
 
 
 # ---- shapes
@@ -268,7 +335,7 @@ def test_few_states_where_codes_take_few_bits() -> None:
 
 def _chunks_per_group(payload: NDArray[np.uint8]) -> int:
     """Of the codes of a predicted array."""
-    codes_at = 64 + (4 * int(payload[12]) + 7) // 8 * 8
+    codes_at = behind_steps(payload.tobytes())
     return int(payload[codes_at + 8 : codes_at + 12].view(np.uint32)[0])
 
 

@@ -13,6 +13,7 @@ import pytest
 import arrcomp
 import checks
 from arrcomp import FormatVersionError, SmaQ, UnknownCodecError
+from predicted_fields import STEPS_OFFSET, WEIGHTED, behind_steps, payload_of, weighted, weights_at
 from small_streams import SHAPE_OFFSET, SMALL, assert_reader_agrees, assert_refused, outcome, resized, weights
 
 pytestmark = [pytest.mark.asan, pytest.mark.wheel]
@@ -205,7 +206,7 @@ def test_hostile_shapes_are_refused(name: str, shape: tuple[int, ...]) -> None:
 
 
 PREDICTED = [name for name in SMALL if name.startswith("predicted")]
-AXES_OFFSET, LENGTHS_OFFSET, STEPS_OFFSET = 16, 48, 64  # in the payload of a predicted array
+AXES_OFFSET, LENGTHS_OFFSET = 16, 48  # in the payload of a predicted array
 MASK_FLAG, MULTIPLES_FLAG = 16, 64  # of its byte 13
 MASKED = [
     "predicted, exact",
@@ -247,44 +248,47 @@ def _with(small: bytes, layout: str, offset: int, *values: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "step", [(4, 1, 4095), (255, 0, 1), (3, 8, 4095), (3, 255, 1), (3, 1, 0), (3, 0, 4097)], ids=str
+    "step", [(4, 1, 4095), (255, 0, 1), (3, 9, 4095), (3, 16, 1), (3, 255, 1), (3, 1, 0), (3, 0, 4097)], ids=str
 )
 @pytest.mark.parametrize("name", ["predicted", "predicted, exact", "predicted, lossless"])
 def test_hostile_steps_are_refused(name: str, step: tuple[int, int, int]) -> None:
     assert_refused(_with(SMALL[name](), "<BBH", STEPS_OFFSET, *step))
 
 
-MULTIPLES_OFFSET = {"predicted, multiples": 88, "predicted, multiples, exact, float64": 64}
+MULTIPLES = ["predicted, multiples", "predicted, multiples, exact, float64"]
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, 2.0**-501, 2.0**501, math.inf, math.nan])
 @pytest.mark.parametrize("place", [0, 8])
-@pytest.mark.parametrize("name", MULTIPLES_OFFSET)
+@pytest.mark.parametrize("name", MULTIPLES)
 def test_hostile_multiples_are_refused(name: str, place: int, number: float) -> None:
-    small, offset = SMALL[name](), MULTIPLES_OFFSET[name]
+    small = SMALL[name]()
     start, _ = checks.payload_span(small)
+    offset = behind_steps(payload_of(small))
     assert struct.unpack_from("<dddQ", small, start + offset) == (1.0, 100.0, 0.0, 0)
     assert_refused(_with(small, "<d", offset + place, number))
     assert assert_reader_agrees(_with(small, "<d", offset + place, 16.0))  # it is the number that was refused
 
 
 def test_multiples_are_numbers_of_the_arithmetic() -> None:
-    name = "predicted, multiples"
-    assert_refused(_with(SMALL[name](), "<d", MULTIPLES_OFFSET[name], 0.1))
+    small = SMALL["predicted, multiples"]()
+    assert_refused(_with(small, "<d", behind_steps(payload_of(small)), 0.1))
 
 
-@pytest.mark.parametrize("name", MULTIPLES_OFFSET)
+@pytest.mark.parametrize("name", MULTIPLES)
 def test_hostile_offsets_are_refused(name: str) -> None:
-    small, place = SMALL[name](), MULTIPLES_OFFSET[name] + 16
+    small = SMALL[name]()
+    place = behind_steps(payload_of(small)) + 16
     for number in (2.0**501, -(2.0**501), math.inf, -math.inf, math.nan):
         assert_refused(_with(small, "<d", place, number))
     for number in (-3.5, 2.0**60, -(2.0**60), 2.0**-100):
         assert assert_reader_agrees(_with(small, "<d", place, number))
 
 
-@pytest.mark.parametrize("name", MULTIPLES_OFFSET)
+@pytest.mark.parametrize("name", MULTIPLES)
 def test_hostile_corrections_are_refused(name: str) -> None:
-    small, place = SMALL[name](), MULTIPLES_OFFSET[name] + 24
+    small = SMALL[name]()
+    place = behind_steps(payload_of(small)) + 24
     for bits in (9, 64, 2**32, 2**63, 2**64 - 1):
         assert_refused(_with(small, "<Q", place, bits))
     for bits in (1, 2, 8):
@@ -314,28 +318,40 @@ def test_axes_of_another_number_of_elements_are_refused(axes: tuple[int, ...]) -
 
 
 @pytest.mark.parametrize("name", PREDICTED)
+def test_weights_without_room_are_refused(name: str) -> None:
+    """A step that has weights, at the end of the payload."""
+    small = SMALL[name]()
+    start, _ = checks.payload_span(small)
+    head = small[start : start + 12] + b"\1" + small[start + 13 : start + STEPS_OFFSET]
+    for behind in (b"", b"\0\0\0", b"\0\0\0\0"):
+        assert_refused(resized(small, head + struct.pack("<BBH", 3, WEIGHTED, 1) + behind))
+
+
+@pytest.mark.parametrize("name", PREDICTED)
 def test_steps_in_any_order_are_read(name: str) -> None:
     """Steps that no writer makes: along any axis that is long enough, of any kind and scale."""
     small = SMALL[name]()
     start, end = checks.payload_span(small)
     sizes = struct.unpack_from("<4Q", small, start + AXES_OFFSET)
     others = small[start + 13] & (MASK_FLAG | MULTIPLES_FLAG)
-    behind_steps = start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
+    codes_at = start + behind_steps(payload_of(small))
     rng = np.random.default_rng(9)
     for _ in range(40):
-        left, steps = list(sizes), []
+        left, steps, weights = list(sizes), [], []
         for _ in range(int(rng.integers(0, 20))):
             long = [axis for axis in range(4) if left[axis] >= 2]
             if long:
                 axis = int(rng.choice(long))
                 may_keep = left[axis] % 2 == 0 and left[axis] >= 8
-                kind = int(rng.integers(8 if may_keep else 4))
-                left[axis] = -(-left[axis] // 2) + kind // 4
+                kind = int(rng.integers(4)) | int(rng.choice([0, 0, WEIGHTED])) | may_keep * int(rng.choice([0, 4]))
+                kind &= ~1 if kind & WEIGHTED else ~0
+                left[axis] = -(-left[axis] // 2) + (kind >> 2 & 1)
                 steps.append(struct.pack("<BBH", axis, kind, int(rng.integers(1, 4097))))
-        packed = b"".join(reversed(steps))
+                weights += [rng.integers(-(2**15), 2**15, 2).astype("<i2").tobytes()] * (kind >= WEIGHTED)
+        packed = b"".join(reversed(steps)) + b"".join(weights)
         head = bytearray(small[start : start + STEPS_OFFSET])
         head[12:14] = len(steps), int(rng.integers(16)) + others
-        altered = bytes(head) + packed + bytes(-len(packed) % 8) + small[behind_steps:end]
+        altered = bytes(head) + packed + bytes(-len(packed) % 8) + small[codes_at:end]
         assert assert_reader_agrees(resized(small, altered))
 
 
@@ -359,12 +375,14 @@ def test_the_last_slice_of_many_may_be_kept(axes: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("name", PREDICTED)
 def test_a_step_along_an_axis_of_one_slice_is_refused(name: str) -> None:
     small = SMALL[name]()
-    start, end = checks.payload_span(small)
-    count, codes_at = small[start + 12], start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
+    start, _ = checks.payload_span(small)
+    payload = payload_of(small)
+    count, own_weights, codes_at = payload[12], weights_at(payload), behind_steps(payload)
     assert struct.unpack_from("<Q", small, start + AXES_OFFSET) == (1,)
-    steps = struct.pack("<BBH", 0, 0, 1) + small[start + STEPS_OFFSET : start + STEPS_OFFSET + 4 * count]
-    head = small[start : start + 12] + bytes([count + 1]) + small[start + 13 : start + STEPS_OFFSET]
-    assert_refused(resized(small, head + steps + bytes(-len(steps) % 8) + small[codes_at:end]))
+    weights = payload[own_weights : own_weights + 4 * weighted(payload)]
+    steps = struct.pack("<BBH", 0, 0, 1) + payload[STEPS_OFFSET:own_weights] + weights
+    head = payload[:12] + bytes([count + 1]) + payload[13:STEPS_OFFSET]
+    assert_refused(resized(small, head + steps + bytes(-len(steps) % 8) + payload[codes_at:]))
 
 
 class Parts(NamedTuple):
@@ -393,7 +411,7 @@ def _parts(small: bytes) -> Parts:
     start, end = checks.payload_span(small)
     payload = small[start:end]
     codes_nbytes, exact_nbytes = struct.unpack_from("<QQ", payload, LENGTHS_OFFSET)
-    codes_at = STEPS_OFFSET + (4 * payload[12] + 7) // 8 * 8
+    codes_at = behind_steps(payload)
     mask_at = codes_at + (codes_nbytes + 7) // 8 * 8 + 24
     (mask_nbytes,) = struct.unpack_from("<Q", payload, mask_at - 8)
     return Parts(

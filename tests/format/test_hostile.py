@@ -188,7 +188,8 @@ def predictions() -> dict[str, Case]:
         **{f"{n} bytes of codes": (other("<Q", 48, n), CORRUPT, "codes: longer") for n in HUGE},
         **{f"{n} bytes of exact elements": (other("<Q", 56, n), CORRUPT, "payload length") for n in (1, *HUGE)},
         "a step along a fifth axis": (other("<B", 64, 4), CORRUPT, unlike),
-        "a step of a ninth kind": (other("<B", 65, 8), CORRUPT, unlike),
+        "a step that is cubic and weighted": (other("<B", 65, 9), CORRUPT, unlike),
+        "a step of a seventeenth kind": (other("<B", 65, 16), CORRUPT, unlike),
         "a step along an axis of one slice": (other("<B", 64, 0), CORRUPT, unlike),
         "no room for the header": (
             forged(PREDICTED, payload=bytes(payload_of(PREDICTED)[:63])),

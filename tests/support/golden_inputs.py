@@ -114,6 +114,14 @@ def _field(*shape: int) -> NDArray[np.int64]:
     return field
 
 
+def _short_waves(rows: int, columns: int) -> NDArray[np.int64]:
+    """Noise of which nothing is left but waves of about four elements each, along both axes."""
+    waves: NDArray[np.int64] = bell_integers((rows + 5) * (columns + 5), 41).reshape(rows + 5, columns + 5)
+    for axis in range(2):
+        waves = np.apply_along_axis(np.convolve, axis, waves, np.array([1, 2, 1, -1, -2, -1]), "valid")
+    return waves
+
+
 def _table(rows: int, *columns: int) -> NDArray[np.int64]:
     """Noise of another mean and another range in each column, a power of two below 2^17."""
     number = np.arange(np.prod(columns)).reshape(columns)
@@ -261,6 +269,17 @@ GOLDEN: dict[str, Golden] = {
     "error_bounded_float32_interpolation": Golden(
         lambda: _field(40, 51).astype(np.float32) * np.float32(2.0**-18),
         arrcomp.ErrorBounded(abs=1e-3, predictor="interpolation"),
+    ),
+    "error_bounded_float32_short_waves": Golden(
+        lambda: _short_waves(60, 71).astype(np.float32) * np.float32(2.0**-20),
+        arrcomp.ErrorBounded(abs=1e-2, predictor="interpolation"),
+    ),
+    "lossless_float64_short_waves": Golden(
+        lambda: np.sqrt(np.abs(_short_waves(31, 40))) * np.sign(_short_waves(31, 40)),
+        arrcomp.Lossless(predictor="interpolation"),
+    ),
+    "lossless_int32_short_waves": Golden(
+        lambda: _short_waves(40, 51).astype(np.int32), arrcomp.Lossless(predictor="interpolation")
     ),
     "error_bounded_float64_lorenzo": Golden(
         lambda: _field(12, 11, 13).astype(np.float64) * 2.0**-18,

@@ -61,6 +61,26 @@ def payload_of(stream: bytes) -> bytes:
     return stream[start:end]
 
 
+STEPS_OFFSET = 64  # in the payload of a predicted array
+WEIGHTED = 8  # of the kind of a step
+
+
+def weights_at(payload: bytes) -> int:
+    """Where the weights of the steps begin in the payload of a predicted array."""
+    return STEPS_OFFSET + 4 * payload[12]
+
+
+def weighted(payload: bytes) -> int:
+    """How many of its steps have weights."""
+    return sum(kind >= WEIGHTED for kind in payload[STEPS_OFFSET + 1 : weights_at(payload) : 4])
+
+
+def behind_steps(payload: bytes) -> int:
+    """Where its multiples begin, or its codes."""
+    end = weights_at(payload) + 4 * weighted(payload)
+    return end + -end % 8
+
+
 def exact_nbytes(x: Array, codec: Codec) -> int:
     """The bytes of what a predicted array keeps exactly."""
     return int.from_bytes(payload_of(checks.stream_of(x, codec))[56:64], "little")

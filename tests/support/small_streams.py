@@ -103,6 +103,13 @@ def _field(dtype: Any, *shape: int) -> Array:
     return np.asarray(waves.sum(axis=0).astype(dtype))
 
 
+def _short_waves(dtype: Any, *shape: int) -> Array:
+    """Waves of about four elements each, and noise."""
+    places = np.meshgrid(*(np.arange(size) for size in shape), indexing="ij")
+    noise = np.random.default_rng(12).normal(0, 2, shape)
+    return np.asarray((100 * np.sin(sum(1.4 * place for place in places)) + noise).astype(dtype))
+
+
 def _decimals(dtype: Any, *shape: int, one_in: int = 0) -> Array:
     """A field with two decimal places; one in so many elements has more."""
     values = np.round(_field("f8", *shape) * 20, 2)
@@ -199,6 +206,12 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "marked mask": lambda: checks.stream_of(_sparse(np.float32), Lossless()),
     "predictor, float64": lambda: checks.stream_of(_smooth(), ErrorBounded(abs=1e-3)),
     "predicted": lambda: checks.stream_of(_field("f4", 23, 30), ErrorBounded(abs=1e-2, predictor="interpolation")),
+    "predicted, weights": lambda: checks.stream_of(
+        _short_waves("f4", 23, 30), ErrorBounded(abs=1e-1, predictor="interpolation")
+    ),
+    "predicted, weights, integers": lambda: checks.stream_of(
+        _short_waves("i2", 19, 37), Lossless(predictor="interpolation")
+    ),
     "predicted, differences": lambda: checks.stream_of(
         _field("f8", 9, 8, 10), ErrorBounded(rel=1e-3, predictor="lorenzo", speed="fast")
     ),

@@ -28,13 +28,32 @@ struct Neighbours {
   Real far_before, before, behind, far_behind;
 };
 
+// How predictions are made of neighbours.
 template <class Real>
-ARRCOMP_INLINE Real interpolated(Interpolation kind, const Neighbours<Real>& at, Real largest) {
-  Real p = (at.before + at.behind) * splat<Real>(0.5);
-  if (kind.is_cubic())
-    p = ((at.before + at.behind) * splat<Real>(9) - (at.far_before + at.far_behind)) * splat<Real>(0.0625);
-  return select(le(size(p), largest), p, splat<Real>(0));  // after an overflow, or of what is no number
-}
+class Interpolator {
+  using Number = typename Real::scalar;
+
+ public:
+  ARRCOMP_METHOD Interpolator(Interpolation kind, double largest)
+      : near_(part_of_one(kind.weights().near)),
+        far_(part_of_one(kind.weights().far)),
+        largest_(static_cast<Number>(largest)),
+        is_linear_(kind.is_linear()) {}
+
+  ARRCOMP_METHOD Real operator()(const Neighbours<Real>& at) const {
+    Real p = (at.before + at.behind) * splat<Real>(near_);
+    if (!is_linear_) p = p + (at.far_before + at.far_behind) * splat<Real>(far_);
+    return select(le(size(p), splat<Real>(largest_)), p, splat<Real>(0));  // after an overflow, or of what is no number
+  }
+
+ private:
+  ARRCOMP_METHOD static Number part_of_one(int16_t parts) {
+    return static_cast<Number>(parts) * (Number{1} / Weights::one);
+  }
+
+  Number near_, far_, largest_;
+  bool is_linear_;
+};
 
 // The most values of a line that are predicted together.
 constexpr uint64_t line_segment = keeps_rows ? 2048 : 256;

@@ -14,7 +14,8 @@ class PartOfStep {
   using Storage = typename T::storage;
 
  public:
-  ARRCOMP_METHOD PartOfStep(const Refinement& step, Window<T>& window) : step_(step), window_(window) {}
+  ARRCOMP_METHOD PartOfStep(const Refinement& step, Window<T>& window)
+      : step_(step), window_(window), predicted_(step.kind, T::largest) {}
 
   // Copies elements [begin, end) of the coarser grid out of the finer one.
   ARRCOMP_PART void coarsen(const void* fine, void* coarse, uint64_t begin, uint64_t end) const {
@@ -59,7 +60,7 @@ class PartOfStep {
         load_two(fine, row.fine, 2 * row.n, even, bits);
       }
       const Real x = T::widen(bits);
-      const Word q = book.code(predicted(near), bits, x, gaps, value, failed);
+      const Word q = book.code(predicted_(near), bits, x, gaps, value, failed);
       codes -= row.again;
       store_row(codes, q, row.n);
       codes += row.n;
@@ -76,7 +77,7 @@ class PartOfStep {
       codes -= row.again;
       const Word q = load_row(codes, row.n);
       codes += row.n;
-      store_values(coarse, fine, row, book.value(predicted(near), q));
+      store_values(coarse, fine, row, book.value(predicted_(near), q));
     });
   }
 
@@ -97,10 +98,6 @@ class PartOfStep {
   ARRCOMP_METHOD static uint64_t whole_row(uint64_t i, uint64_t first, uint64_t last, bool is_kept = true) {
     if constexpr (tiles_in_registers) return i;
     return is_kept && last - i < lanes_per_row && last - first >= lanes_per_row ? last - lanes_per_row : i;
-  }
-
-  ARRCOMP_METHOD Real predicted(const Neighbours<Real>& near) const {
-    return interpolated(step_.kind, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
   }
 
   // Calls visit(block, i, first, last) with the pieces of lines that are in [begin, end): lines of `size`, of which a
@@ -203,6 +200,7 @@ class PartOfStep {
 
   const Refinement& step_;
   Window<T>& window_;
+  Interpolator<Real> predicted_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -121,6 +121,7 @@ template <class T, class Sums>
 class Sampler {
   using Word = typename T::Word;
   using Real = typename T::Real;
+  using Number = typename Real::scalar;
 
  public:
   // `bound`: 0 where there are multiples.
@@ -131,6 +132,7 @@ class Sampler {
         gaps_(settings),
         book_(bound, full_scale, samples.multiples),
         integers_(bound, bound, samples.multiples),
+        bound_(static_cast<Number>(bound)),
         samples_(samples) {
     for (int a = 0; a < max_axes; ++a) strides_[a] = axes.inner(a);
   }
@@ -176,8 +178,64 @@ class Sampler {
       if (has_axes(axes_, set)) Sums::add(sampled.mask_bytes[set], bytes_but_zeros(parity(gaps, set)));
   }
 
-  // Adds sample `s`: values at odd multiples of a stride on an axis, with two neighbours on both sides.
+  // Fits the weights of neighbours to the values of a level of an axis, in so many samples, one after the other: sums of
+  // floats depend on their order. A sample counts the less, the larger its errors are without weights, as outliers would tell
+  // the weights else.
+  ARRCOMP_PART void fit_weights(int axis, int level, int samples) const {
+    const Real none = splat<Real>(0), half = splat<Real>(0.5);
+    Real uu = none, un = none, nn = none, ru = none, rn = none;
+    for (int s = 0; s < samples; ++s) {
+      const Between row = between(axis, level, s);
+      const Real near = (as_decoded(row.near.before) + as_decoded(row.near.behind)) * half,
+                 far = (as_decoded(row.near.far_before) + as_decoded(row.near.far_behind)) * half;
+      const Real n = select(row.counts, near, none), u = select(row.counts, near - far, none),
+                 r = select(row.counts, row.x - near, none);
+      const Number largest = scalar_from<Number>(max_all(as_bits(abs(r)))) + bound_;
+      if (!(largest > 0)) continue;
+      const Real weight = splat<Real>(1 / largest);
+      uu = uu + u * weight * u;
+      un = un + u * weight * n;
+      nn = nn + n * weight * n;
+      ru = ru + r * weight * u;
+      rn = rn + r * weight * n;
+    }
+    const FitSums sums{in_order(uu), in_order(un), in_order(nn), in_order(ru), in_order(rn)};
+    const Weights weights = sums.weights();
+    if (leader()) samples_.levels[axis][level].weights = weights;
+  }
+
+  // Adds sample `s`: values at odd multiples of a stride on an axis, with two neighbours on both sides. Weights are fitted
+  // before.
   ARRCOMP_PART void add_interpolation(int axis, int level, int s) const {
+    const Between row = between(axis, level, s);
+    SampledKinds& sampled = samples_.levels[axis][level];
+    const auto add = [&](Interpolation kind, const Neighbours<Real>& near, SampledCost& cost)
+                         ARRCOMP_LAMBDA { add_interpolated(kind, near, row.bits, row.x, row.counts, cost); };
+    const Interpolation linear(false, false), cubic(true, false);
+    if (bound_ > 0) {
+      add(linear, row.near, sampled.exact_linear);
+      add(cubic, row.near, sampled.exact_cubic);
+    }
+    const Neighbours<Real> decoded{as_decoded(row.near.far_before), as_decoded(row.near.before),
+                                   as_decoded(row.near.behind), as_decoded(row.near.far_behind)};
+    add(linear, decoded, sampled.linear);
+    add(cubic, decoded, sampled.cubic);
+    if (sampled.weights.are_given()) add({sampled.weights, false}, decoded, sampled.weighted);
+    add_end(axis, level, s);
+  }
+
+ private:
+  static constexpr int last_axis = max_axes - 1;
+
+  // Some values at odd multiples of a stride on an axis, their neighbours at even ones, and the lanes that count.
+  struct Between {
+    Neighbours<Real> near;
+    Word bits;
+    Real x;
+    Mask counts;
+  };
+
+  ARRCOMP_PART Between between(int axis, int level, int s) const {
     const uint64_t stride = uint64_t{1} << level;
     const uint64_t values = (axes_.sizes[axis] - 1 - 4 * stride) / (2 * stride);
     const uint64_t line = axes_.sizes[last_axis], along = axis == last_axis ? values : line;
@@ -201,16 +259,32 @@ class Sampler {
     const Real x = number(first, bits);
     const Neighbours<Real> near{number(first - 3 * apart, other), number(first - apart, other),
                                 number(first + apart, other), number(first + 3 * apart, other)};
-    const Mask counts = first_lanes(n) & ~missing;
-    add_interpolated({false, false}, near, bits, x, counts, samples_.linear[axis][level]);
-    add_interpolated({true, false}, near, bits, x, counts, samples_.cubic[axis][level]);
-    add_end(axis, level, s);
+    return {near, bits, x, first_lanes(n) & ~missing};
   }
 
- private:
-  static constexpr int last_axis = max_axes - 1;
+  // The sum of all lanes, from the first to the last.
+  ARRCOMP_METHOD static double in_order(Real x) {
+    double sum = 0;
+    for (int lane = 0; lane < lanes_per_row; ++lane)
+      sum += static_cast<double>(scalar_from<Number>(value_of_first(as_bits(x), mask(1u << lane))));
+    return sum;
+  }
 
-  // Values behind the last ones of lines. These are as the bound leaves them: what continues lines makes their errors larger.
+  // Elements, or gaps, as the bound leaves them: predictions make their errors smaller, or larger.
+  ARRCOMP_METHOD Real as_decoded(Real x) const {
+    if constexpr (T::quantizes) {
+      if (bound_ > 0) {
+        const Word bits = T::narrow(x);
+        Word value;
+        Mask failed;
+        book_.code(splat<Real>(0), bits, x, gaps_, value, failed);
+        return T::widen(select(failed, bits, value));
+      }
+    }
+    return x;
+  }
+
+  // Values behind the last ones of lines.
   ARRCOMP_METHOD void add_end(int axis, int level, int s) const {
     const int across = axis == last_axis ? last_axis - 1 : last_axis;  // lines side by side
     const uint64_t stride = uint64_t{1} << level,
@@ -229,13 +303,8 @@ class Sampler {
       missing = missing | gaps_.in(bits, T::widen(bits));
       return bits;
     };
-    const auto decoded = [&](uint64_t strides_before) ARRCOMP_LAMBDA {
-      const Word bits = load(strides_before);
-      Word value;
-      Mask failed;
-      book_.code(splat<Real>(0), bits, T::widen(bits), gaps_, value, failed);
-      return T::widen(select(failed, bits, value));
-    };
+    const auto decoded = [&](uint64_t strides_before)
+                             ARRCOMP_LAMBDA { return as_decoded(T::widen(load(strides_before))); };
     const Real x1 = decoded(1), x2 = decoded(3), x3 = decoded(5);
     const Real next = extended(3, x1, x2, x3, splat<Real>(3));
     const Neighbours<Real> continued{x2, x1, next, extended(3, next, x1, x2, splat<Real>(3))}, held{x2, x1, x1, x1};
@@ -249,7 +318,7 @@ class Sampler {
   // What the elements of some lanes, which have these bits and are x, take once they are predicted.
   ARRCOMP_METHOD void add_interpolated(Interpolation kind, const Neighbours<Real>& near, Word bits, Real x, Mask counts,
                                        SampledCost& cost) const {
-    const Real p = interpolated(kind, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
+    const Real p = Interpolator<Real>(kind, T::largest)(near);
     Word value;
     Mask failed;
     add(cost, book_.code(p, bits, x, gaps_, value, failed), counts);
@@ -339,6 +408,7 @@ class Sampler {
   Gaps<T> gaps_;
   CodeBook<T> book_;
   GridIntegers<T> integers_;
+  Number bound_;
   uint64_t strides_[max_axes];
   PredictionSamples& samples_;
 };

@@ -31,6 +31,8 @@ MOST_CORRECTION_BITS = 8
 BY_COLUMNS = 1 << 7  # of the byte of differences
 MOST_ROWS = 1 << 14  # of a band of columns
 LEAST_KEPT = 8  # slices of a grid whose last one may be kept
+FULL_WEIGHT = 2**15
+CUBIC, HELD, KEEPS_LAST, WEIGHTED = 1, 2, 4, 8  # kinds of steps
 
 UINT8, INT32, INT64 = DTYPES[3], DTYPES[6], DTYPES[8]
 
@@ -43,6 +45,7 @@ class Step(NamedTuple):
     scale: int
     held: bool = False
     keeps_last: bool = False
+    weights: tuple[int, int] | None = None  # of near and far neighbours
 
     def coarser(self, size: int) -> int:
         """How many of so many slices the coarser grid has."""
@@ -217,16 +220,24 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
     sizes = tuple(source.words(8, AXES).tolist())
     need(math.prod(sizes) == n, "sizes of the axes")
     codes_size, exact_size = source.words(8, 2).tolist()
-    steps = []
-    for _ in range(count):
-        axis, kind, step_scale = source.number(1), source.number(1), source.number(2)
-        need(axis < AXES and kind <= 7 and 1 <= step_scale <= FULL_SCALE, "step")
-        steps.append(Step(axis, bool(kind & 1), step_scale, bool(kind & 2), bool(kind & 4)))
+    steps = read_steps(source, count)
     source.align(8)
     multiples = read_multiples(source, bound, dtype) if has_multiples else None
-    prediction = Prediction(bound, differences, has_mask == 1, scale, sizes, tuple(steps), multiples)
+    prediction = Prediction(bound, differences, has_mask == 1, scale, sizes, steps, multiples)
     prediction.grids()
     return prediction, codes_size, exact_size
+
+
+def read_steps(source: Source, count: int) -> tuple[Step, ...]:
+    """Take so many steps and, behind all of them, the weights of those that have some."""
+    stored = [(source.number(1), source.number(1), source.number(2)) for _ in range(count)]
+    steps = []
+    for axis, kind, scale in stored:
+        need(axis < AXES and kind < 16 and kind & (CUBIC | WEIGHTED) != CUBIC | WEIGHTED, "axis or kind of a step")
+        need(1 <= scale <= FULL_SCALE, "scale of a step")
+        weights = tuple(source.array("i2", 2).tolist()) if kind & WEIGHTED else None
+        steps.append(Step(axis, bool(kind & CUBIC), scale, bool(kind & HELD), bool(kind & KEEPS_LAST), weights))
+    return tuple(steps)
 
 
 def read_multiples(source: Source, bound: float, dtype: Dtype) -> Multiples:
@@ -304,9 +315,9 @@ def predictions(v: Floats, count: int, step: Step, largest: float) -> Floats:
     a = v.dtype.type
     x = continued(v, step.held)
     before, behind = x[..., 1 : count + 1], x[..., 2 : count + 2]
-    if step.cubic:
-        far = x[..., :count] + x[..., 3 : count + 3]
-        p = ((before + behind) * a(9) - far) * a(0.0625)
+    if step.cubic or step.weights:
+        near, far = step.weights or (FULL_WEIGHT * 9 // 16, -FULL_WEIGHT // 16)
+        p = (before + behind) * a(near / FULL_WEIGHT) + (x[..., :count] + x[..., 3 : count + 3]) * a(far / FULL_WEIGHT)
     else:
         p = (before + behind) * a(0.5)
     return np.where(np.abs(p) <= largest, p, a(0))
