@@ -19,7 +19,11 @@
 #define ARRCOMP_CALLED static __device__ __noinline__
 #define ARRCOMP_LAMBDA
 #define ARRCOMP_UNROLL _Pragma("unroll")
+#ifdef __CUDA_ARCH__
 #define ARRCOMP_ROLLED _Pragma("unroll 1")
+#else
+#define ARRCOMP_ROLLED  // SHARED functions are compiled for the host too, whose compiler knows no such pragma
+#endif
 #else
 #define ARRCOMP_SHARED inline __attribute__((always_inline))
 #define ARRCOMP_PART inline
