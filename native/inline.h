@@ -9,8 +9,8 @@
 // CALLED   a function that is rarely called, and by no method: never inlined anywhere, so that it takes no registers
 // LAMBDA   behind the parameters of a lambda on lanes: always inlined
 // UNROLL   before a loop over a short array, which then is registers
-// ROLLED   before a loop over rows or tiles, each round of which is made once on a GPU: its instructions are counted
-//          (bench/gpu_instructions.py, by the comment `counted: name, n rows` on the loop's first line)
+// ROLLED   before a loop each round of which is made once on a GPU: over rows or tiles, as its instructions are counted
+//          (bench/gpu_instructions.py, by the comment `counted: name, n rows` on the loop's first line), or of a large body
 #ifdef __CUDACC__
 #define ARRCOMP_SHARED __host__ __device__ __forceinline__
 #define ARRCOMP_METHOD __device__ __forceinline__

@@ -39,7 +39,6 @@ struct PredictedArray {
     bytes = {};
     Grid grid(prediction.axes);
     uint64_t end = 0;
-    ARRCOMP_ROLLED
     for (int k = prediction.steps; k-- > 0;) {
       refinements[k] = grid.refinement(prediction.step[k], bound, prediction.multiples);
       grid.coarsen(prediction.step[k]);

@@ -47,31 +47,30 @@ struct FitSums {
   }
 };
 
+// Interpolation without weights of its own.
+struct SampledPair {
+  SampledCost linear, cubic;
+
+  ARRCOMP_SHARED bool is_cubic() const { return cubic.bits <= linear.bits; }
+  ARRCOMP_SHARED double cost() const { return (is_cubic() ? cubic : linear).mean(); }
+};
+
 // Kinds of interpolation, of the values of a level of an axis.
 struct SampledKinds {
-  SampledCost exact_linear, exact_cubic;  // from neighbours as they are; within a bound alone
-  SampledCost linear, cubic, weighted;    // from neighbours as the bound leaves them
-  Weights weights;                        // fitted before; zeros if there are none
+  SampledPair exact, decoded;  // from neighbours as they are, within a bound alone; and as the bound leaves them
+  SampledCost weighted;        // from the latter
+  Weights weights;             // fitted before; zeros if there are none
 
-  // What is known without the bound.
-  ARRCOMP_SHARED const SampledCost& of_exact(bool is_cubic, bool is_lossless) const {
-    if (is_lossless) return is_cubic ? cubic : linear;
-    return is_cubic ? exact_cubic : exact_linear;
-  }
-  ARRCOMP_SHARED bool is_cubic(bool is_lossless) const {
-    return of_exact(true, is_lossless).bits <= of_exact(false, is_lossless).bits;
-  }
-  ARRCOMP_SHARED double exact_cost(bool is_lossless) const {
-    return of_exact(is_cubic(is_lossless), is_lossless).mean();
-  }
+  // What the choice without weights is made by.
+  ARRCOMP_SHARED const SampledPair& plain(bool is_lossless) const { return is_lossless ? decoded : exact; }
 
   // Whether the weights of a step with so many codes save more than they take.
   ARRCOMP_SHARED bool are_worth_weights(double codes) const {
     constexpr double least_bits = 2 * 8 * sizeof(Weights);
-    return weights.are_given() && (decoded_cost(false) - weighted.mean()) * codes > least_bits;
+    return weights.are_given() && (decoded.cost() - weighted.mean()) * codes > least_bits;
   }
   ARRCOMP_SHARED double decoded_cost(bool has_weights) const {
-    const double cost = (cubic.bits <= linear.bits ? cubic : linear).mean();
+    const double cost = decoded.cost();
     return has_weights && weights.are_given() && weighted.mean() < cost ? weighted.mean() : cost;
   }
 };
@@ -310,7 +309,7 @@ class PredictionChoice {
 
   ARRCOMP_SHARED double axis_cost(int axis, int level, bool has_weights) const {
     const SampledKinds& sampled = samples_.levels[axis][level];
-    return has_weights ? sampled.decoded_cost(true) : sampled.exact_cost(bound_ == 0);
+    return has_weights ? sampled.decoded_cost(true) : sampled.plain(bound_ == 0).cost();
   }
 
   // That along which values of its level are predicted best, but for one; -1 where none is left.
@@ -325,9 +324,9 @@ class PredictionChoice {
 
   ARRCOMP_SHARED Interpolation kind_of(const SampledKinds& sampled, bool has_weights, double codes, bool is_held,
                                        bool keeps_last) const {
-    if (!has_weights) return {sampled.is_cubic(bound_ == 0), is_held, keeps_last};
+    if (!has_weights) return {sampled.plain(bound_ == 0).is_cubic(), is_held, keeps_last};
     if (sampled.are_worth_weights(codes)) return {sampled.weights, is_held, keeps_last};
-    return {sampled.cubic.bits <= sampled.linear.bits, is_held, keeps_last};
+    return {sampled.decoded.is_cubic(), is_held, keeps_last};
   }
 
   // Bits that a value takes; and if its neighbours are as the bound leaves them.

@@ -46,7 +46,6 @@ ARRCOMP_SHARED void put_on_axes(const Prediction& prediction, const Axes& axes, 
   }
   Grid grid(axes);
   int first = prediction.steps;
-  ARRCOMP_ROLLED
   for (int k = prediction.steps; k-- > 0;) {
     Step step = prediction.step[k];
     const uint64_t size = grid.size(step.axis);
@@ -57,7 +56,6 @@ ARRCOMP_SHARED void put_on_axes(const Prediction& prediction, const Axes& axes, 
   }
   smaller.steps = prediction.steps - first;
   if (first == 0) return;
-  ARRCOMP_ROLLED
   for (int k = 0; k < smaller.steps; ++k) smaller.step[k] = smaller.step[first + k];
 }
 

@@ -117,7 +117,8 @@ const Kind kinds[] = {
        return std::exp2(std::fmod(at[3] * 5, 12)) * static_cast<double>(r.below(100)) + at[3];
      }},
 };
-constexpr size_t mixed_columns = std::size(kinds) - 1, short_waves = mixed_columns - 1;  // the latter are weighted
+constexpr size_t mixed_columns = std::size(kinds) - 1;
+constexpr size_t short_waves = mixed_columns - 1;  // predicted by weights
 
 Bytes elements_of(const Element& element, const Axes& axes, const Kind& kind, uint64_t seed) {
   Random random(seed);

@@ -213,13 +213,13 @@ class Sampler {
                          ARRCOMP_LAMBDA { add_interpolated(kind, near, row.bits, row.x, row.counts, cost); };
     const Interpolation linear(false, false), cubic(true, false);
     if (bound_ > 0) {
-      add(linear, row.near, sampled.exact_linear);
-      add(cubic, row.near, sampled.exact_cubic);
+      add(linear, row.near, sampled.exact.linear);
+      add(cubic, row.near, sampled.exact.cubic);
     }
     const Neighbours<Real> decoded{as_decoded(row.near.far_before), as_decoded(row.near.before),
                                    as_decoded(row.near.behind), as_decoded(row.near.far_behind)};
-    add(linear, decoded, sampled.linear);
-    add(cubic, decoded, sampled.cubic);
+    add(linear, decoded, sampled.decoded.linear);
+    add(cubic, decoded, sampled.decoded.cubic);
     if (sampled.weights.are_given()) add({sampled.weights, false}, decoded, sampled.weighted);
     add_end(axis, level, s);
   }
