@@ -94,19 +94,18 @@ constexpr int most_trials = Trial::most_boxes * max_candidates;
 struct PredictedMemory {
   uint64_t codes, grids, made, mask;  // bytes of each
 
-  // `grid_elements`: of all grids but the finest. Coded codes take the place of the grids, and a mask's bytes, then coded
-  // elements, that of the codes.
-  static PredictedMemory to_encode(const Element& element, uint64_t count, uint64_t grid_elements) {
+  // A grid has at most two thirds of the next finer one's elements, and all but the finest at most twice the array's. Coded
+  // codes take their place, and a mask's bytes, then coded elements, that of the codes.
+  static PredictedMemory to_encode(const Element& element, uint64_t count) {
     const uint64_t item = element.width / 8;
     const Element code = code_element_of(element);
     const uint64_t mask = element.is_float() ? MaskGrid::most_bytes(count) : 0;
     return {larger(count * (code.width / 8), capacity_of_groups(element, count)),
-            larger(grid_elements * item, capacity_of_groups(code, count)), larger(count * item, 0),
+            larger(2 * count * item, capacity_of_groups(code, count)), larger(count * item, 0),
             larger(capacity_of_groups(MaskGrid::plan_of(mask).element, mask), 0)};
   }
 
-  // A mask's bytes, then elements that are kept exactly take the place of the codes. A grid has at most two thirds of the next finer one's
-  // elements. `made` is the target.
+  // A mask's bytes, then elements that are kept exactly take the place of the codes. `made` is the target.
   static PredictedMemory to_decode(const Element& element, uint64_t count) {
     return {larger(count * (code_element_of(element).width / 8), 0),
             larger((count - count / 3) * (element.width / 8), 0), 0, 0};

@@ -37,14 +37,14 @@ class PredictedEncoding {
     const ChoiceArguments choice{plain.arrays,
                                  reinterpret_cast<PredictionState*>(base_ + layout.state),
                                  {predicted, 1, element_, settings_},
-                                 PredictedScratch::of_array(element_, task.count),
+                                 PredictedMemory::to_encode(element_, task.count),
                                  base_ + layout.work,
                                  task.axes};
     launcher_.template run<clear_samples<T>>(uint64_t{1}, choice);
     if (predictor_ != Predictor::columns) sample(choice);
     launcher_.template run<choose_ways<T>>(uint64_t{1}, choice);
     if (predictor_ != Predictor::lorenzo) try_ways(layout, plan, task, choice);
-    encode_all(choice.main, layout, choice.array, task.axes, most_steps(task.axes), plan);
+    encode_all(choice.main, layout, choice.array, task.axes, PredictionSamples::most_steps(task.axes), plan);
     const uint64_t capacity = capacity_of_groups(element_, task.count);
     launcher_.template run<finish_predicted<T>>(parts_of(capacity), choice.main, plain, capacity);
     launcher_.encode(plain);
@@ -55,7 +55,7 @@ class PredictedEncoding {
     if constexpr (T::quantizes) choose_multiples_of(choice);
     if (const int levels = AxisLevel::number(choice.axes))
       launcher_.template run<fit_weights<T>>(static_cast<uint64_t>(levels), choice);
-    launcher_.template run<sample_kernel<T>>(sample_units(choice.axes), choice);
+    launcher_.template run<sample_kernel<T>>(SampleUnit::number(choice.axes), choice);
   }
 
   void choose_multiples_of(const ChoiceArguments& choice) const {
@@ -72,13 +72,6 @@ class PredictedEncoding {
     return arguments_of_parts(base_, layout, first, count, groups, element, settings, tables_);
   }
 
-  // Steps of an array's interpolation, at most.
-  static int most_steps(const Axes& axes) {
-    int steps = 0;
-    for (uint64_t size : axes.sizes) steps += PredictionSamples::levels_of(size);
-    return std::min(steps, max_steps);
-  }
-
   void try_ways(const PredictedScratch& layout, const Plan& plan, const EncodeTask& task,
                 const ChoiceArguments& choice) const {
     const Trial trial(element_, task.axes, settings_.must_predict());
@@ -89,7 +82,7 @@ class PredictedEncoding {
     const Plan most = make_plan(element_, box, plan.chunks_per_group);
     const uint64_t plain = boxes * Trial::shapes;
     TrialArguments a{trial,
-                     PredictedScratch::of_box(element_, box),
+                     PredictedMemory::to_encode(element_, box),
                      {},
                      most.groups,
                      {choice.main.arrays + 1, boxes * max_candidates, element_, settings},
@@ -107,7 +100,7 @@ class PredictedEncoding {
       launcher_.template run<cut_boxes<T>>(trial.box(shape).outer(max_axes - 1) * boxes, a, task.source, shape);
     launcher_.template run<set_up_trials<T>>(uint64_t{1}, a, choice);
     if (has_columns) launcher_.encode(a.plain);
-    encode_all(a.trials, layout, choice.array, trial.box(), most_steps(task.axes), most);
+    encode_all(a.trials, layout, choice.array, trial.box(), PredictionSamples::most_steps(task.axes), most);
     launcher_.template run<decide<T>>(uint64_t{1}, a, choice);
   }
 

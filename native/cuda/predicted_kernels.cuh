@@ -87,18 +87,47 @@ struct AxisLevel {
     return levels;
   }
   ARRCOMP_SHARED static AxisLevel at(const Axes& axes, int number) {
-    int axis = 0;
-    for (; number >= PredictionSamples::levels_of(axes.sizes[axis]); ++axis)
-      number -= PredictionSamples::levels_of(axes.sizes[axis]);
-    return {axis, number};
+    AxisLevel own{0, number};
+    for (; own.level >= PredictionSamples::levels_of(axes.sizes[own.axis]); ++own.axis)
+      own.level -= PredictionSamples::levels_of(axes.sizes[own.axis]);
+    return own;
   }
 };
 
-// Units of sampling: the samples of gaps and of differences, then those of each level of each axis.
-ARRCOMP_SHARED uint64_t sample_units(const Axes& axes) {
-  const int kinds = 1 + AxisLevel::number(axes);
-  return static_cast<uint64_t>(PredictionSamples::number_of_gaps(axes) + kinds * PredictionSamples::number_of(axes));
-}
+// A unit of sampling: of gaps, of differences, or of a level of an axis.
+struct SampleUnit {
+  enum Kind { gaps, differences, interpolation };
+
+  Kind kind;
+  int sample;
+  AxisLevel level;
+
+  ARRCOMP_SHARED static uint64_t number(const Axes& axes) {
+    int units = PredictionSamples::number_of_gaps(axes) + PredictionSamples::number_of_differences(axes);
+    for (const uint64_t size : axes.sizes)
+      for (int level = 0; level < PredictionSamples::levels_of(size); ++level)
+        units += PredictionSamples::number_of_level(axes, level);
+    return static_cast<uint64_t>(units);
+  }
+  ARRCOMP_SHARED static SampleUnit at(const Axes& axes, uint64_t unit) {
+    int sample = static_cast<int>(unit), of_kind = PredictionSamples::number_of_gaps(axes);
+    if (sample < of_kind) return {gaps, sample, {}};
+    sample -= of_kind;
+    of_kind = PredictionSamples::number_of_differences(axes);
+    if (sample < of_kind) return {differences, sample, {}};
+    sample -= of_kind;
+    AxisLevel own{0, 0};
+    while (own.level >= PredictionSamples::levels_of(axes.sizes[own.axis]) ||
+           sample >= PredictionSamples::number_of_level(axes, own.level)) {
+      if (own.level < PredictionSamples::levels_of(axes.sizes[own.axis])) {
+        sample -= PredictionSamples::number_of_level(axes, own.level++);
+      } else {
+        own = {own.axis + 1, 0};
+      }
+    }
+    return {interpolation, sample, own};
+  }
+};
 
 template <class T>
 __global__ void clear_samples(const __grid_constant__ ChoiceArguments a) {
@@ -144,7 +173,7 @@ __global__ void __launch_bounds__(threads_per_block) fit_weights(const __grid_co
   const auto levels = static_cast<uint64_t>(AxisLevel::number(a.axes));
   for (uint64_t unit = warp_of_grid(); unit < levels; unit += warps_of_grid()) {
     const AxisLevel own = AxisLevel::at(a.axes, static_cast<int>(unit));
-    sampler.fit_weights(own.axis, own.level, PredictionSamples::number_of(a.axes));
+    sampler.fit_weights(own.axis, own.level, PredictionSamples::number_of_fits(a.axes));
   }
 }
 
@@ -152,20 +181,16 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     sample_kernel(const __grid_constant__ ChoiceArguments a) {
   const Sampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.settings, a.state->bound, a.state->samples);
-  const int samples = PredictionSamples::number_of(a.axes), of_gaps = PredictionSamples::number_of_gaps(a.axes);
-  for (uint64_t unit = warp_of_grid(); unit < sample_units(a.axes); unit += warps_of_grid()) {
-    const int number = static_cast<int>(unit) - of_gaps;
-    if (number < 0) {
-      if constexpr (T::quantizes) sampler.add_gaps(static_cast<int>(unit));
-      continue;
+  const uint64_t units = SampleUnit::number(a.axes);
+  for (uint64_t number = warp_of_grid(); number < units; number += warps_of_grid()) {
+    const SampleUnit unit = SampleUnit::at(a.axes, number);
+    if (unit.kind == SampleUnit::interpolation) {
+      sampler.add_interpolation(unit.level.axis, unit.level.level, unit.sample);
+    } else if (unit.kind == SampleUnit::differences) {
+      sampler.add_differences(unit.sample);
+    } else if constexpr (T::quantizes) {
+      sampler.add_gaps(unit.sample);
     }
-    const int s = number % samples, kind = number / samples;
-    if (kind == 0) {
-      sampler.add_differences(s);
-      continue;
-    }
-    const AxisLevel own = AxisLevel::at(a.axes, kind - 1);
-    sampler.add_interpolation(own.axis, own.level, s);
   }
 }
 

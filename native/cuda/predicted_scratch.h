@@ -43,18 +43,11 @@ struct PredictedScratch {
     work = after(entries, std::max(groups.elements, groups.codes) * sizeof(uint64_t));
     const uint64_t trials = most_of_trials(count, [&](uint64_t boxes, uint64_t box) {
       const uint64_t plain = cut_bytes(element, box) + coded_bytes(element, box);
-      return boxes * (Trial::shapes * plain + max_candidates * of_box(element, box).bytes());
+      return boxes * (Trial::shapes * plain + max_candidates * PredictedMemory::to_encode(element, box).bytes());
     });
-    memory = after(work, std::max(trials, of_array(element, count).bytes()));
+    memory = after(work, std::max(trials, PredictedMemory::to_encode(element, count).bytes()));
   }
 
-  // Axes of 8 elements or 7 and more are halved, to 5 or 4; in boxes, of 3, to 2.
-  static PredictedMemory of_array(const Element& element, uint64_t count) {
-    return PredictedMemory::to_encode(element, count, count + count / 3 * 2 + 2);
-  }
-  static PredictedMemory of_box(const Element& element, uint64_t count) {
-    return PredictedMemory::to_encode(element, count, 2 * count);
-  }
   static uint64_t cut_bytes(const Element& element, uint64_t count) {
     return round_up(count * (element.width / 8), 256);
   }

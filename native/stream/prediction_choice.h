@@ -24,12 +24,15 @@ struct FitSums {
   double uu, un, nn, ru, rn;
 
   // Those with which r is nearest to a u + b n, by least squares. b is left out where it is as good as none: an array whose
-  // numbers are large and alike needs weights whose sum is 1.
-  ARRCOMP_SHARED Weights weights() const {
+  // numbers are large and alike needs weights whose sum is 1. So is a where values have no far neighbours of their own.
+  ARRCOMP_SHARED Weights weights(bool have_far) const {
     constexpr double least_b = 1.0 / 256, most = 2 - 0x1p-13;
     const double determinant = uu * nn - un * un;
     double a = (ru * nn - rn * un) / determinant, b = (rn * uu - ru * un) / determinant;
-    if (!(determinant > 0x1p-30 * (uu * nn)) || (-least_b < b && b < least_b)) {
+    if (!have_far) {
+      a = 0;
+      b = rn / nn;
+    } else if (!(determinant > 0x1p-30 * (uu * nn)) || (-least_b < b && b < least_b)) {
       a = ru / uu;
       b = 0;
     }
@@ -103,19 +106,51 @@ struct PredictionSamples {
     return multiples.is_given() ? 0 : bound;
   }
 
-  ARRCOMP_SHARED static int number_of(const Axes& axes) {
-    const uint64_t rows = axes.count() >> 15;
-    return static_cast<int>(rows < 12 ? 12 : rows > 64 ? 64 : rows);
+  // How many rows are sampled of a level: most elements are of the finest ones.
+  ARRCOMP_SHARED static int number_of_level(const Axes& axes, int level) {
+    constexpr uint64_t least = 12, most = 256;
+    const uint64_t rows = axes.count() >> 13 >> level, most_of_level = most >> level;
+    const uint64_t number = rows < most_of_level ? rows : most_of_level;
+    return static_cast<int>(number > least ? number : least);
   }
+  ARRCOMP_SHARED static int number_of_differences(const Axes& axes) { return number_of_level(axes, 0); }
+  // For weights.
+  ARRCOMP_SHARED static int number_of_fits(const Axes& axes) { return number_of_level(axes, 2); }
   // Edges of gaps are few.
-  ARRCOMP_SHARED static int number_of_gaps(const Axes& axes) { return 16 * number_of(axes); }
+  ARRCOMP_SHARED static int number_of_gaps(const Axes& axes) { return 16 * number_of_level(axes, 2); }
 
-  // How often an axis may be halved: grids have values on both sides of what is predicted.
+  // How often an axis may be halved: down to one slice, but where it is long, as long as grids have values on both sides of
+  // what is predicted.
   ARRCOMP_SHARED static int levels_of(uint64_t size) {
+    constexpr int short_levels = 5;
     int levels = 0;
-    while (levels < max_levels && size > uint64_t{6} << levels) ++levels;
+    while (levels < max_levels && size > (levels < short_levels ? uint64_t{1} : uint64_t{6}) << levels) ++levels;
     return levels;
   }
+
+  // How many steps there may be: the grid before the last one, from the finest, has more than `least_grid` elements.
+  ARRCOMP_SHARED static int most_steps(const Axes& axes) {
+    int levels = 0, halvings = 0;
+    for (const uint64_t size : axes.sizes) {
+      levels += levels_of(size);
+      for (uint64_t left = size - 1; left > 0; left /= 2) ++halvings;
+    }
+    const int to_least = halvings > least_halvings ? halvings - least_halvings : 0;
+    const int most = levels < to_least ? levels : to_least;
+    return most < max_steps ? most : max_steps;
+  }
+
+  static constexpr int least_halvings = 6;
+  static constexpr uint64_t least_grid = 1 << least_halvings;  // elements: no grid that has no more is made coarser
+};
+
+// An axis that was halved so often.
+struct LevelOfAxis {
+  uint64_t stride, last, known;  // between indices in the array; the last slice's number; slices that halving leaves
+  bool is_long;                  // some values have two others on both sides
+
+  ARRCOMP_SHARED LevelOfAxis(uint64_t size, int level)
+      : stride(uint64_t{1} << level), last((size - 1) >> level), known(last / 2 + 1), is_long(known > 3) {}
 };
 
 constexpr uint64_t least_rows = 16;  // of a matrix whose elements are worth to stand by columns
@@ -309,7 +344,19 @@ class PredictionChoice {
 
   ARRCOMP_SHARED double axis_cost(int axis, int level, bool has_weights) const {
     const SampledKinds& sampled = samples_.levels[axis][level];
-    return has_weights ? sampled.decoded_cost(true) : sampled.plain(bound_ == 0).cost();
+    return with_end(axis, level, has_weights ? sampled.decoded_cost(true) : sampled.plain(bound_ == 0).cost());
+  }
+
+  // The mean cost of a level's values, of which those between others take `between`.
+  ARRCOMP_SHARED double with_end(int axis, int level, double between) const {
+    const LevelOfAxis own(axes_.sizes[axis], level);
+    if (own.last % 2 == 0 || own.last == 1) return between;
+    const double values = static_cast<double>(own.known);
+    return (between * (values - 1) + end_cost(axis, level)) / values;
+  }
+  // Of a value behind the last one of a line.
+  ARRCOMP_SHARED double end_cost(int axis, int level) const {
+    return least(samples_.held[axis][level].mean(), samples_.continued[axis][level].mean());
   }
 
   // That along which values of its level are predicted best, but for one; -1 where none is left.
@@ -343,23 +390,23 @@ class PredictionChoice {
     StepCosts total{0, 0};
     double left = 1;
     Step steps[max_steps];
-    for (; count < max_steps; ++count) {
+    const int most = PredictionSamples::most_steps(axes_);
+    for (; count < most && grid.axes().count() > PredictionSamples::least_grid; ++count) {
       const int best = best_axis(level, -1, has_weights);
-      if (best < 0) break;
       const int own = level[best], other = best_axis(level, best, has_weights);
       const double held = samples_.held[best][own].mean(), continued = samples_.continued[best][own].mean();
       const uint64_t size = grid.size(best);
       const SampledKinds& sampled = samples_.levels[best][own];
       const double codes = static_cast<double>(grid.axes().count() / size * (size / 2));
       const bool keeps_last = Interpolation::may_keep_last(size) && other >= 0 &&
-                              axis_cost(other, level[other], has_weights) < least(held, continued);
+                              axis_cost(other, level[other], has_weights) < end_cost(best, own);
       const bool is_held = size % 2 == 0 && !keeps_last && held < continued;
       steps[count] = {static_cast<uint8_t>(best), kind_of(sampled, has_weights, codes, is_held, keeps_last),
                       chosen.coarse_scale};
       grid.coarsen(steps[count]);
       const double kept = left * static_cast<double>(grid.size(best)) / static_cast<double>(size);
       total.bits += (left - kept) * axis_cost(best, own, has_weights);
-      total.decoded_bits += (left - kept) * sampled.decoded_cost(has_weights);
+      total.decoded_bits += (left - kept) * with_end(best, own, sampled.decoded_cost(has_weights));
       left = kept;
       ++level[best];
     }

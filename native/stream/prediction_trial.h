@@ -49,7 +49,7 @@ ARRCOMP_SHARED void put_on_axes(const Prediction& prediction, const Axes& axes, 
   for (int k = prediction.steps; k-- > 0;) {
     Step step = prediction.step[k];
     const uint64_t size = grid.size(step.axis);
-    if (size < 3) continue;
+    if (size < 2) continue;
     if (!Interpolation::may_keep_last(size)) step.kind = step.kind.without_last();
     grid.coarsen(step);
     smaller.step[--first] = step;
@@ -185,7 +185,7 @@ class Trial {
     return states_bytes * of_box.groups - states_bytes * ceil_div(box.count(), chunk_size) / whole.chunks_per_group;
   }
 
-  // The axes of a box of about so many elements. Lines of a plane stay long, as they may be alike each in itself alone.
+  // The axes of a box of about so many elements, no more. Lines of a plane stay long, as they may be alike each in itself alone.
   static Axes axes_of_box(Axes axes, uint64_t elements) {
     const auto length = [&, of_lines = is_plane(axes) ? 16u : 1u](int a) {
       return a == max_axes - 1 ? axes.sizes[a] / of_lines : axes.sizes[a];
@@ -194,9 +194,18 @@ class Trial {
       int longest = 0;
       for (int a = 1; a < max_axes; ++a)
         if (length(a) > length(longest)) longest = a;
-      axes.sizes[longest] = (axes.sizes[longest] + 1) / 2;
+      axes.sizes[longest] = shorter(axes.sizes[longest]);
     }
     return axes;
+  }
+
+  // The next smaller of the sizes 1 + 2^k and 1 + 3 2^k. Fine grids of such axes have values on both sides of all that are
+  // predicted, as nearly all of a large array has.
+  static uint64_t shorter(uint64_t size) {
+    uint64_t power = 1;
+    while (2 * power + 1 < size) power *= 2;
+    const uint64_t between = power + power / 2;
+    return (between + 1 < size ? between : power) + 1;
   }
 
   bool must_predict_, is_whole_;

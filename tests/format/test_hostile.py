@@ -196,7 +196,7 @@ def predictions() -> dict[str, Case]:
             CORRUPT,
             "payload length",
         ),
-        "no room for the steps": (forged(PREDICTED, payload=bytes(payload_of(PREDICTED)[:80])), CORRUPT, "steps"),
+        "no room for the steps": (forged(PREDICTED, payload=bytes(payload_of(PREDICTED)[:72])), CORRUPT, "steps"),
     }
 
 

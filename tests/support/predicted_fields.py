@@ -8,7 +8,7 @@ import numpy as np
 
 import checks
 import reference_reader
-from arrcomp import Codec
+from arrcomp import Codec, ErrorBounded, Lossless
 from checks import Array, numpy_dtype
 
 PREDICTORS: tuple[Any, ...] = ("auto", "interpolation", "lorenzo", "columns")
@@ -42,6 +42,17 @@ def field(name: str, *shape: int, noise: float = 0.0) -> Array:
     waves = [np.sin((5 + 2 * axis) * place + 0.7 * np.roll(places, 1, 0)[axis]) for axis, place in enumerate(places)]
     values = np.stack(waves).sum(axis=0) * 3 / len(shape) + noise * rng.normal(0, 1, shape)
     return np.asarray(values.astype(numpy_dtype(name)))
+
+
+def codecs_of(predictor: Any, bound: float = 1e-2) -> list[Codec]:
+    """Codecs of every kind of bound that predict."""
+    return [
+        ErrorBounded(abs=bound, predictor=predictor),
+        ErrorBounded(rel=bound / 10, predictor=predictor),
+        ErrorBounded(abs=bound, predictor=predictor, speed="fast"),
+        Lossless(predictor=predictor),
+        Lossless(predictor=predictor, speed="fast"),
+    ]
 
 
 def prediction_of(x: Array, codec: Codec) -> reference_reader.Prediction:

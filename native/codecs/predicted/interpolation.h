@@ -26,6 +26,13 @@ ARRCOMP_INLINE V moved_last(V last, V x2, V weight) {
 template <class Real>
 struct Neighbours {
   Real far_before, before, behind, far_behind;
+
+  // Continues the line behind its ends, where far neighbours are not there. It has `known` values.
+  ARRCOMP_METHOD void continue_line(bool has_far_before, bool has_far_behind, uint64_t known, uint64_t continuing) {
+    const Real three = splat<Real>(3);
+    if (!has_far_behind) far_behind = extended(continuing, behind, before, has_far_before ? far_before : before, three);
+    if (!has_far_before) far_before = extended(known, before, behind, far_behind, three);
+  }
 };
 
 // How predictions are made of neighbours.
@@ -146,7 +153,7 @@ class Slices {
     }
     if (i_ > 0) row.far_before = slice(i_ - 1, j, n);
     if (i_ + 2 < known_) row.far_behind = slice(i_ + 2, j, n);
-    continue_line(row);
+    row.continue_line(i_ > 0, i_ + 2 < known_, known_, continuing_);
     return row;
   }
 
@@ -158,19 +165,11 @@ class Slices {
     } else {
       row.behind = moved_last(row.behind, row.before, weight);
     }
-    continue_line(row);
+    row.continue_line(i_ > 0, i_ + 2 < known_, known_, continuing_);
     return row;
   }
 
  private:
-  // Behind its ends, of which one is there: with three slices at least, one of the two far ones is known.
-  ARRCOMP_METHOD void continue_line(Neighbours<Real>& row) const {
-    const Real three = splat<Real>(3);
-    if (i_ + 2 >= known_)
-      row.far_behind = extended(continuing_, row.behind, row.before, i_ > 0 ? row.far_before : row.before, three);
-    if (i_ == 0) row.far_before = extended(known_, row.before, row.behind, row.far_behind, three);
-  }
-
   ARRCOMP_METHOD Real slice(uint64_t i, uint64_t j, int n) const {
     return T::widen(load_elements<T>(coarse_, start_ + i * inner_ + j, n));
   }

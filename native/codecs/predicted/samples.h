@@ -139,13 +139,13 @@ class Sampler {
 
   // Adds sample `s`: the costs of the differences along each set of axes.
   ARRCOMP_PART void add_differences(int s) const {
-    const auto [first, n] = row_behind_others(s);
+    const auto [first, apart, n] = row_behind_others(s, true);
     Word q[axis_sets];
     Mask missing = mask(0);
     for (int set = 0; set < axis_sets; ++set) {
       if (!has_axes(axes_, set)) continue;
       Mask failed;
-      const Word bits = load_elements<T>(source_, first - offset_of(set), n);
+      const Word bits = load_distant(first - offset_of(set), apart, n);
       q[set] = integers_.integer(bits, gaps_.in(bits, T::widen(bits)), failed);
       missing = missing | failed;
       if (set == 0) keep_largest(T::widen(bits), failed);
@@ -156,7 +156,7 @@ class Sampler {
 
   // Adds sample `s`: gaps, and what a mask's differences along each set of axes would be.
   ARRCOMP_PART void add_gaps(int s) const {
-    const auto [first, n] = row_behind_others(s);
+    const auto [first, apart, n] = row_behind_others(s, false);
     SampledGaps& sampled = samples_.gaps;
     uint32_t gaps[axis_sets], any_gaps = 0;
     for (int set = 0; set < axis_sets; ++set) {
@@ -200,12 +200,11 @@ class Sampler {
       rn = rn + r * weight * n;
     }
     const FitSums sums{in_order(uu), in_order(un), in_order(nn), in_order(ru), in_order(rn)};
-    const Weights weights = sums.weights();
+    const Weights weights = sums.weights(LevelOfAxis(axes_.sizes[axis], level).known >= 3);
     if (leader()) samples_.levels[axis][level].weights = weights;
   }
 
-  // Adds sample `s`: values at odd multiples of a stride on an axis, with two neighbours on both sides. Weights are fitted
-  // before.
+  // Adds sample `s`: values at odd multiples of a stride on an axis. Weights are fitted before.
   ARRCOMP_PART void add_interpolation(int axis, int level, int s) const {
     const Between row = between(axis, level, s);
     SampledKinds& sampled = samples_.levels[axis][level];
@@ -235,31 +234,36 @@ class Sampler {
     Mask counts;
   };
 
+  // Where there are enough, values that have two neighbours on both sides; if there are none between two, the one behind the
+  // only one.
   ARRCOMP_PART Between between(int axis, int level, int s) const {
-    const uint64_t stride = uint64_t{1} << level;
-    const uint64_t values = (axes_.sizes[axis] - 1 - 4 * stride) / (2 * stride);
-    const uint64_t line = axes_.sizes[last_axis], along = axis == last_axis ? values : line;
-    const int n = along < lanes_per_row ? static_cast<int>(along) : lanes_per_row;
-    const int distance = axis == last_axis ? static_cast<int>(2 * stride) : 1;
-    uint64_t first = 0;
-    for (int a = 0; a < max_axes; ++a) {
-      const uint64_t room = (a == axis ? values : axes_.sizes[a]) - (a == last_axis ? static_cast<uint64_t>(n - 1) : 0);
-      const uint64_t i = random_below(room, s, a);
-      first += (a == axis ? (2 * i + 3) * stride : i) * strides_[a];
-    }
+    const LevelOfAxis own(axes_.sizes[axis], level);
+    const uint64_t inside = own.known - 1, values = own.is_long ? inside - 2 : inside > 0 ? inside : 1;
+    const uint64_t least = own.is_long ? 1 : 0;
+    const auto places = [&](int a) ARRCOMP_LAMBDA {
+      if (a != axis) return Places{0, axes_.sizes[a], 1};
+      return Places{(2 * least + 1) * own.stride, values, 2 * own.stride};
+    };
+    const SampledRow row = sampled_row(s, places, own.is_long ? -1 : axis);
     Mask missing = mask(0);
-    const uint64_t apart = stride * strides_[axis];
+    const uint64_t apart = own.stride * strides_[axis];
     const auto number = [&](uint64_t index, Word& bits) ARRCOMP_LAMBDA {
-      bits = load_distant(index, distance, n);
+      bits = load_distant(index, row.apart, row.n);
       const Real x = T::widen(bits);
       missing = missing | gaps_.in(bits, x);
       return x;
     };
     Word bits, other;
-    const Real x = number(first, bits);
-    const Neighbours<Real> near{number(first - 3 * apart, other), number(first - apart, other),
-                                number(first + apart, other), number(first + 3 * apart, other)};
-    return {near, bits, x, first_lanes(n) & ~missing};
+    const Real x = number(row.first, bits);
+    const uint64_t i = own.is_long ? least : random_below(values, s, axis);  // any that has both far neighbours
+    const bool has_far_before = i > 0, has_far_behind = i + 1 < inside;
+    Neighbours<Real> near;
+    near.before = number(row.first - apart, other);
+    near.behind = inside > 0 ? number(row.first + apart, other) : near.before;
+    if (has_far_before) near.far_before = number(row.first - 3 * apart, other);
+    if (has_far_behind) near.far_behind = number(row.first + 3 * apart, other);
+    near.continue_line(has_far_before, has_far_behind, own.known, own.known);
+    return {near, bits, x, first_lanes(row.n) & ~missing};
   }
 
   // The sum of all lanes, from the first to the last.
@@ -286,31 +290,27 @@ class Sampler {
 
   // Values behind the last ones of lines.
   ARRCOMP_METHOD void add_end(int axis, int level, int s) const {
-    const int across = axis == last_axis ? last_axis - 1 : last_axis;  // lines side by side
-    const uint64_t stride = uint64_t{1} << level,
-                   last = ((axes_.sizes[axis] - 1) / stride - 1) / 2 * 2 * stride + stride;
-    const uint64_t apart = strides_[across], lines = apart >> 31 == 0 ? axes_.sizes[across] : 1;
-    const int n = lines < lanes_per_row ? static_cast<int>(lines) : lanes_per_row;
-    uint64_t first = last * strides_[axis];
-    for (int a = 0; a < max_axes; ++a) {
-      const uint64_t room = axes_.sizes[a] - (a == across ? static_cast<uint64_t>(n - 1) : 0);
-      if (a != axis) first += random_below(room, s, a) * strides_[a];
-    }
+    const LevelOfAxis own(axes_.sizes[axis], level);
+    const uint64_t known = (own.last + 1) / 2;  // before it
+    const auto places = [&](int a) ARRCOMP_LAMBDA {
+      return a == axis ? Places{(2 * known - 1) * own.stride, 1, 0} : Places{0, axes_.sizes[a], 1};
+    };
+    const SampledRow row = sampled_row(s, places, axis);
     Mask missing = mask(0);
     const auto load = [&](uint64_t strides_before) ARRCOMP_LAMBDA {
-      const uint64_t index = first - strides_before * stride * strides_[axis];
-      const Word bits = load_distant(index, static_cast<int>(apart), n);
+      const uint64_t index = row.first - strides_before * own.stride * strides_[axis];
+      const Word bits = load_distant(index, row.apart, row.n);
       missing = missing | gaps_.in(bits, T::widen(bits));
       return bits;
     };
     const auto decoded = [&](uint64_t strides_before)
                              ARRCOMP_LAMBDA { return as_decoded(T::widen(load(strides_before))); };
-    const Real x1 = decoded(1), x2 = decoded(3), x3 = decoded(5);
-    const Real next = extended(3, x1, x2, x3, splat<Real>(3));
-    const Neighbours<Real> continued{x2, x1, next, extended(3, next, x1, x2, splat<Real>(3))}, held{x2, x1, x1, x1};
+    const Real x1 = decoded(1), x2 = known >= 2 ? decoded(3) : x1, x3 = known >= 3 ? decoded(5) : x1;
+    const Real three = splat<Real>(3), next = extended(known, x1, x2, x3, three);
+    const Neighbours<Real> continued{x2, x1, next, extended(known, next, x1, x2, three)}, held{x2, x1, x1, x1};
     const Word bits = load(0);
     const Real x = T::widen(bits);
-    const Mask counts = first_lanes(n) & ~missing;
+    const Mask counts = first_lanes(row.n) & ~missing;
     add_interpolated({true, false}, continued, bits, x, counts, samples_.continued[axis][level]);
     add_interpolated({true, false}, held, bits, x, counts, samples_.held[axis][level]);
   }
@@ -328,22 +328,47 @@ class Sampler {
     add(cost, sum(select(counts, signed_length(code), splat<U32>(0))), count(counts));
   }
 
+  // Elements of a row, each so many behind the one before.
   struct SampledRow {
     uint64_t first;
-    int n;
+    int apart, n;
   };
 
-  // A row whose elements have others before them along all axes.
-  ARRCOMP_METHOD SampledRow row_behind_others(int s) const {
-    const uint64_t line = axes_.sizes[last_axis];
-    const int n = line <= lanes_per_row ? static_cast<int>(line > 1 ? line - 1 : 1) : lanes_per_row;
+  // Where elements may be on an axis: at so many indices.
+  struct Places {
+    uint64_t least, number, apart;
+  };
+
+  // A row whose elements have others before them along all axes. They may be on another axis than the last one, or not.
+  ARRCOMP_METHOD SampledRow row_behind_others(int s, bool may_be_across) const {
+    const auto places = [&](int a) ARRCOMP_LAMBDA {
+      return axes_.sizes[a] > 1 ? Places{1, axes_.sizes[a] - 1, 1} : Places{0, 1, 1};
+    };
+    return may_be_across ? sampled_row(s, places, -1) : row_along(last_axis, s, places);
+  }
+
+  // A row at `places(axis)` along the last axis that has room for all lanes, or the one that has most, but not along `but`.
+  template <class PlacesOf>
+  ARRCOMP_METHOD SampledRow sampled_row(int s, PlacesOf places, int but) const {
+    int along = but == last_axis ? last_axis - 1 : last_axis;
+    for (int a = along; a-- > 0 && places(along).number < lanes_per_row;) {
+      if (a != but && places(a).number > places(along).number) along = a;
+    }
+    return row_along(along, s, places);
+  }
+
+  template <class PlacesOf>
+  ARRCOMP_METHOD SampledRow row_along(int along, int s, PlacesOf places) const {
+    const uint64_t distance = places(along).apart * strides_[along];
+    const uint64_t lanes = distance >> 31 == 0 ? places(along).number : 1;
+    const int n = lanes < lanes_per_row ? static_cast<int>(lanes) : lanes_per_row;
     uint64_t first = 0;
     for (int a = 0; a < max_axes; ++a) {
-      const uint64_t size = axes_.sizes[a], least_index = size > 1 ? 1 : 0;
-      const uint64_t room = size - least_index - (a == last_axis ? static_cast<uint64_t>(n - 1) : 0);
-      first += (least_index + random_below(room > 0 ? room : 1, s, a)) * strides_[a];
+      const auto [least, number, apart] = places(a);
+      const uint64_t i = random_below(a == along ? number - static_cast<uint64_t>(n - 1) : number, s, a);
+      first += (least + i * apart) * strides_[a];
     }
-    return {first, n};
+    return {first, n > 1 ? static_cast<int>(distance) : 1, n};
   }
 
   ARRCOMP_METHOD static Word usual_nan() {
