@@ -87,7 +87,7 @@ class Predicted {
     const uint64_t all = rows.sizes[axis], row = rows.inner(axis), at_once = rows_at_once(rows, axis);
     const bool differ = axis < max_axes - 1 && prediction_.has_differences(axis);
     Prediction within_rows = prediction_;
-    if (differ) within_rows.differences &= static_cast<uint8_t>(~(1 << axis));
+    if (differ) within_rows.differences &= static_cast<uint8_t>(~set_of_axis(axis));
     const Scratch integers = scratch_memory((1 + at_once) * row * code_item_, "codes");
     uint8_t* const own = integers.get() + row * code_item_;
     if (differ) memset(integers.get(), 0, row * code_item_);

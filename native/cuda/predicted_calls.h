@@ -130,7 +130,7 @@ class PredictedEncoding {
     for (int finer = 0; finer < steps; ++finer)
       launcher_.template run<coarsen_kernel<T>>(units_of_step(finer + 1), a, finer);
     launcher_.template run<encode_lines_kernel<T>>(a.count * count / axes.sizes[max_axes - 1], a);
-    for (int axis = 0; axis < max_axes; ++axis)
+    for (int axis = first_axis_of_sets; axis < max_axes; ++axis)
       if (axes.sizes[axis] > 1) launcher_.template run<differences_kernel<T, true>>(a.count * parts_of(count), a, axis);
     for (int finer = steps; finer-- > 0;) launcher_.template run<encode_step_kernel<T>>(units_of_step(finer), a, finer);
 
@@ -151,7 +151,7 @@ class PredictedEncoding {
     const MaskGrid grid(axes);
     const Plan plan = grid.plan();
     launcher_.template run<mask_bits_kernel<T, false>>(a.count * grid.pieces(), a);
-    for (int axis = 0; axis < max_axes - 1; ++axis)
+    for (int axis = first_axis_of_sets; axis < max_axes - 1; ++axis)
       if (axes.sizes[axis] > 1)
         launcher_.template run<mask_slices_kernel<T, true>>(a.count * parts_of(plan.count), a, axis);
     const EncodeArguments of_masks =
@@ -175,7 +175,7 @@ void decode_mask(const Launcher& launcher, const DecodeTask& task, PredictedDeco
                  const PredictionArguments& a, const Tables* tables, uint32_t* status) {
   const Plan most = MaskGrid::plan_of(MaskGrid::most_bytes(task.count));
   launcher.decode(most.element, DecodeArguments{{&decoding->mask, {}, 1, most.groups}, status, tables});
-  for (int axis = 0; axis < max_axes - 1; ++axis)
+  for (int axis = first_axis_of_sets; axis < max_axes - 1; ++axis)
     launcher.template run<mask_slices_kernel<T, false>>(parts_of(most.count), a, axis);
   launcher.template run<mask_bits_kernel<T, true>>(parts_of(task.count), a);
 }
@@ -192,7 +192,7 @@ void decode_predicted(const Launcher& launcher, const Element& element, const De
   launcher.template run<open_predicted<T>>(uint64_t{1}, task, element, memory,
                                            base + round_up(sizeof(PredictedDecoding), 256), decoding, status);
   launcher.decode_codes(codes.element, DecodeArguments{{&decoding->codes, {}, 1, codes.groups}, status, tables});
-  for (int axis = 0; axis < max_axes; ++axis)
+  for (int axis = first_axis_of_sets; axis < max_axes; ++axis)
     launcher.template run<differences_kernel<T, false>>(parts_of(task.count), a, axis);
   launcher.template run<decode_lines_kernel<T>>(parts_of(task.count), a);
   // Each step halves an axis, rounded up, and may keep one slice more.

@@ -9,10 +9,10 @@ namespace arrcomp {
 // Which elements are in it, and how it is coded.
 struct GapMask {
   uint64_t fill;  // bits of these elements
-  uint8_t axes;   // bit a: by its differences along axis a
+  uint8_t axes;   // a set of those along which it is coded by differences
   bool is_given;
 
-  ARRCOMP_SHARED bool has_differences(int axis) const { return (axes >> axis & 1) != 0; }
+  ARRCOMP_SHARED bool has_differences(int axis) const { return is_in(axes, axis); }
 };
 
 // Its payload stands behind this.
@@ -44,7 +44,7 @@ class MaskGrid {
   // Whether there may be differences along all axes of a set: those of several places that lines do not have, and the last.
   ARRCOMP_SHARED bool has_axes(uint64_t set) const {
     for (int a = 0; a < last_axis; ++a)
-      if ((set >> a & 1) != 0 && bytes_.sizes[a] == 1) return false;
+      if (is_in(set, a) && bytes_.sizes[a] == 1) return false;
     return true;
   }
 

@@ -26,28 +26,32 @@ ARRCOMP_SHARED bool has_mask(const PredictedHeader& header) {
   return !is_by_columns(header) && (header.differences & mask_flag) != 0;
 }
 
+ARRCOMP_SHARED bool has_first_axis(const PredictedHeader& header) {
+  return !is_by_columns(header) && (header.differences & first_axis_flag) != 0;
+}
+
 // Whether the header is one of columns, as far as it says more of an array that is predicted.
 ARRCOMP_SHARED bool are_columns(const PredictedHeader& header) {
   const int axes = header.differences & ~columns_flag;
   const bool is_band = 0 < header.coarse_scale && header.coarse_scale <= max_band;
-  return 0 < axes && axes < max_axes && is_band && header.steps == 0 && header.exact_bytes == 0;
+  return 0 < axes && axes < max_axes - 1 && is_band && header.steps == 0 && header.exact_bytes == 0;
 }
 
-// Whether the header, its steps and multiples are ones of such elements.
-ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader& header, const Step* steps,
-                                  const Multiples& multiples, uint64_t count) {
+// Whether the header and what it was read to are of such elements.
+ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader& header, const Prediction& prediction,
+                                  uint64_t count) {
   const bool is_lossless = header.bound == 0;
   const auto is_scale = [](uint16_t scale) { return scale > 0 && scale <= full_scale; };
   if (!is_predictable(element) || header.mark != 0 || header.steps > max_steps) return false;
   if (is_by_columns(header) ? !are_columns(header) : !is_scale(header.coarse_scale)) return false;
-  if (!is_by_columns(header) && (header.differences & unused_flag) != 0) return false;
+  if (has_first_axis(header) != prediction.has_first_axis()) return false;
   if (has_mask(header) && !element.is_float()) return false;
-  if (!header.axes.have(count)) return false;
-  if (has_multiples(header) && !(is_lossless && are_multiples(element, multiples))) return false;
+  if (!prediction.axes.have(count)) return false;
+  if (has_multiples(header) && !(is_lossless && are_multiples(element, prediction.multiples))) return false;
   if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
-  Grid grid(header.axes);
+  Grid grid(prediction.axes);
   for (int k = header.steps; k-- > 0;) {
-    const Step& step = steps[k];
+    const Step& step = prediction.step[k];
     if (step.axis >= max_axes || !step.kind.is_known() || !is_scale(step.scale)) return false;
     const uint64_t size = grid.size(step.axis);
     if (size < 2 || (step.kind.keeps_last() && !Interpolation::may_keep_last(size))) return false;
@@ -58,7 +62,7 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
 
 // Whether it is a mask of an array of such elements.
 ARRCOMP_SHARED bool is_mask(const Element& element, const Axes& axes, const MaskHeader& mask) {
-  return mask.axes < 1 << max_axes && MaskGrid(axes).has_axes(mask.axes) &&
+  return mask.axes < axis_sets && MaskGrid(axes).has_axes(mask.axes) &&
          (element.width == 64 || mask.fill >> element.width == 0);
 }
 
@@ -74,9 +78,8 @@ struct PredictedParts {
                                        uint64_t count) {
     if (length < sizeof header) return "payload length: shorter than the header of a prediction";
     memcpy(&header, payload, sizeof header);
-    if (header.steps > max_steps || weights_offset(header.steps) > length)
-      return "steps: more than the payload has room for";
-    prediction.axes = header.axes;
+    if (header.steps > max_steps || places().weights > length) return "steps: more than the payload has room for";
+    prediction.axes = axes(payload);
     const bool has_columns = is_by_columns(header);
     prediction.column_axes = has_columns ? header.differences & (columns_flag - 1) : 0;
     prediction.band = has_columns ? header.coarse_scale : 0;
@@ -88,11 +91,11 @@ struct PredictedParts {
     if (!read_steps(payload, length)) return "weights of steps: more than the payload has room for";
     prediction.multiples = {};
     if (has_multiples(header)) {
-      const uint64_t at = multiples_offset(header.steps, prediction.weighted_steps());
+      const uint64_t at = places(prediction.weighted_steps()).multiples;
       if (length - at < sizeof(Multiples)) return "multiples: more than the payload has room for";
       memcpy(&prediction.multiples, payload + at, sizeof(Multiples));
     }
-    if (!is_prediction(element, header, prediction.step, prediction.multiples, count))
+    if (!is_prediction(element, header, prediction, count))
       return "prediction: not one of this data type and number of elements";
     codes = payload + prediction.codes_offset();
     const uint64_t left = length - prediction.codes_offset();
@@ -119,19 +122,31 @@ struct PredictedParts {
   }
 
  private:
+  ARRCOMP_SHARED HeadPlaces places(int weighted = 0) const {
+    return HeadPlaces(has_first_axis(header), header.steps, weighted);
+  }
+
+  ARRCOMP_SHARED Axes axes(const uint8_t* payload) const {
+    Axes read;
+    read.sizes[0] = 1;
+    if (has_first_axis(header)) memcpy(&read.sizes[0], payload + sizeof header, sizeof read.sizes[0]);
+    memcpy(&read.sizes[1], header.sizes, sizeof header.sizes);
+    return read;
+  }
+
   // The steps with their weights; false if there is no room for these and what is behind them up to a multiple of 8.
   ARRCOMP_SHARED bool read_steps(const uint8_t* payload, uint64_t length) {
-    uint64_t at = weights_offset(header.steps);
+    uint64_t at = places().weights;
     for (int k = 0; k < header.steps; ++k) {
       StoredStep stored;
       Weights weights{};
-      memcpy(&stored, payload + sizeof header + static_cast<uint64_t>(k) * sizeof stored, sizeof stored);
+      memcpy(&stored, payload + places().steps + static_cast<uint64_t>(k) * sizeof stored, sizeof stored);
       if (Interpolation(stored.kind, weights).is_weighted()) {
         if (length - at < sizeof weights) return false;
         memcpy(&weights, payload + at, sizeof weights);
         at += sizeof weights;
       }
-      prediction.step[k] = {stored.axis, {stored.kind, weights}, stored.scale};
+      prediction.step[k] = {axis_of_stored(stored.axis), {stored.kind, weights}, stored.scale};
     }
     return round_up(at, 8) <= length;
   }
@@ -196,11 +211,12 @@ struct PredictedPlaces {
 
 // Writes the steps, their weights, and zeros up to a multiple of 8, whose place it returns.
 ARRCOMP_SHARED uint64_t write_steps(const Prediction& prediction, uint8_t* payload) {
-  uint64_t at = weights_offset(prediction.steps);
+  const HeadPlaces places = prediction.places();
+  uint64_t at = places.weights;
   for (int k = 0; k < prediction.steps; ++k) {
     const Step& step = prediction.step[k];
-    const StoredStep stored{step.axis, step.kind.bits(), step.scale};
-    memcpy(payload + sizeof(PredictedHeader) + static_cast<uint64_t>(k) * sizeof stored, &stored, sizeof stored);
+    const StoredStep stored{stored_axis(step.axis), step.kind.bits(), step.scale};
+    memcpy(payload + places.steps + static_cast<uint64_t>(k) * sizeof stored, &stored, sizeof stored);
     if (!step.kind.is_weighted()) continue;
     const Weights weights = step.kind.weights();
     memcpy(payload + at, &weights, sizeof weights);
@@ -217,16 +233,20 @@ ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bo
   const bool has_columns = prediction.is_by_columns(), has_mask = bytes.mask > 0;
   const int modes = has_columns ? columns_flag | prediction.column_axes
                                 : prediction.differences | (has_mask ? mask_flag : 0) |
+                                      (prediction.has_first_axis() ? first_axis_flag : 0) |
                                       (prediction.multiples.is_given() ? multiples_flag : 0);
+  Axes axes = prediction.axes;
+  if (has_columns) axes.sizes[1] *= axes.sizes[0];
   const PredictedHeader header{bound,
                                0,
                                static_cast<uint8_t>(prediction.steps),
                                static_cast<uint8_t>(modes),
                                has_columns ? prediction.band : prediction.coarse_scale,
-                               prediction.axes,
+                               {axes.sizes[1], axes.sizes[2], axes.sizes[3], axes.sizes[4]},
                                bytes.codes,
                                bytes.exact};
   memcpy(payload, &header, sizeof header);
+  if (prediction.has_first_axis()) memcpy(payload + sizeof header, &axes.sizes[0], sizeof axes.sizes[0]);
   const uint64_t multiples = write_steps(prediction, payload);
   if (prediction.multiples.is_given()) memcpy(payload + multiples, &prediction.multiples, sizeof(Multiples));
   uint64_t end = places.codes + bytes.codes;

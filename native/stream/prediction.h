@@ -195,13 +195,15 @@ struct PredictionHead {
   Axes axes;
   uint8_t column_axes;    // so many axes, the last ones, are columns of a matrix that is not predicted; 0: it is
   uint16_t band;          // of columns: rows
-  uint8_t differences;    // bit a: the coarsest grid is coded by its differences along axis a
+  uint8_t differences;    // a set of axes: the coarsest grid is coded by its differences along these
   uint16_t coarse_scale;  // of its bound, in 4096ths
   GapMask mask;           // written where there are gaps
   bool has_wide_groups;   // of codes
   Multiples multiples;    // without loss: of what elements are
   int steps;
 };
+
+struct HeadPlaces;
 
 // What the writer chose. Steps are in the order of decoding, the coarsest first.
 struct Prediction : PredictionHead {
@@ -233,7 +235,10 @@ struct Prediction : PredictionHead {
 
   // Whether the coarsest grid is coded by its differences along an axis. (Where it has but one value there, they are the
   // values.)
-  ARRCOMP_SHARED bool has_differences(int axis) const { return (differences >> axis & 1) != 0; }
+  ARRCOMP_SHARED bool has_differences(int axis) const { return is_in(differences, axis); }
+
+  // Whether there are more axes than the header has room for.
+  ARRCOMP_SHARED bool has_first_axis() const { return !is_by_columns() && axes.sizes[0] > 1; }
 
   ARRCOMP_SHARED bool is_by_columns() const { return column_axes > 0; }
   ARRCOMP_SHARED Columns columns() const {
@@ -244,6 +249,7 @@ struct Prediction : PredictionHead {
 
   // Of columns: the plan of their elements.
   ARRCOMP_SHARED Plan codes_plan(const Element& element) const;
+  ARRCOMP_SHARED HeadPlaces places() const;
   ARRCOMP_SHARED uint64_t codes_offset() const;
 
   ARRCOMP_SHARED Grid grid_before(int k) const {
@@ -259,21 +265,29 @@ ARRCOMP_SHARED constexpr uint64_t difference_units(uint64_t outer, uint64_t inne
   return outer * ceil_div(inner, column_size);
 }
 
-// In a byte of the header, behind `differences`: whether there is a mask, and whether there are multiples; or that elements
-// stand by columns, of which it then says how many axes they have.
-constexpr int mask_flag = 1 << 4, unused_flag = 1 << 5, multiples_flag = 1 << 6, columns_flag = 1 << 7;
+// In a byte of the header, behind `differences`: whether there is a mask, whether there is a fifth axis, before the others, and
+// whether there are multiples; or that elements stand by columns, of which it then says how many axes they have.
+constexpr int mask_flag = 1 << 4, first_axis_flag = 1 << 5, multiples_flag = 1 << 6, columns_flag = 1 << 7;
 
 // A payload of a predicted array begins with this; PayloadHeader's number of chunks would be 0.
 struct PredictedHeader {
   double bound;
-  uint32_t mark;               // 0
-  uint8_t steps, differences;  // and what else there is; or axes of columns
-  uint16_t coarse_scale;       // or rows of a band
-  Axes axes;
-  uint64_t codes_bytes;  // of the payload of the codes
-  uint64_t exact_bytes;  // of the payload of the elements that are kept exactly; 0 where there are none
+  uint32_t mark;                 // 0
+  uint8_t steps, differences;    // and what else there is; or axes of columns
+  uint16_t coarse_scale;         // or rows of a band
+  uint64_t sizes[max_axes - 1];  // of the last axes
+  uint64_t codes_bytes;          // of the payload of the codes
+  uint64_t exact_bytes;          // of the payload of the elements that are kept exactly; 0 where there are none
 };
 static_assert(sizeof(PredictedHeader) == 64);
+
+// Steps know axes by numbers: the header's have 0 to 3, the one before them 4.
+ARRCOMP_SHARED constexpr uint8_t stored_axis(int axis) {
+  return static_cast<uint8_t>((axis + max_axes - 1) % max_axes);
+}
+ARRCOMP_SHARED constexpr uint8_t axis_of_stored(int number) {
+  return static_cast<uint8_t>(number < max_axes ? (number + 1) % max_axes : max_axes);
+}
 
 // A step in a payload. The weights of those that have some stand behind all steps.
 struct StoredStep {
@@ -282,17 +296,18 @@ struct StoredStep {
 };
 static_assert(sizeof(StoredStep) == 4);
 
-// Multiples, where there are any, stand behind the steps and their weights, and the codes behind these.
-ARRCOMP_SHARED constexpr uint64_t weights_offset(int steps) {
-  return sizeof(PredictedHeader) + static_cast<uint64_t>(steps) * sizeof(StoredStep);
-}
-ARRCOMP_SHARED constexpr uint64_t multiples_offset(int steps, int weighted) {
-  return round_up(weights_offset(steps) + static_cast<uint64_t>(weighted) * sizeof(Weights), 8);
-}
-ARRCOMP_SHARED constexpr uint64_t codes_offset(int steps, int weighted, bool has_multiples) {
-  return multiples_offset(steps, weighted) + (has_multiples ? sizeof(Multiples) : 0);
-}
-constexpr uint64_t most_codes_offset = codes_offset(max_steps, max_steps, true);
+// Behind the header stand the size of the first axis, the steps and their weights, and the multiples, as far as there are any;
+// behind these the codes.
+struct HeadPlaces {
+  uint64_t steps, weights, multiples, codes;
+
+  ARRCOMP_SHARED constexpr HeadPlaces(bool has_first_axis, int step_count, int weighted = 0, bool has_multiples = false)
+      : steps(sizeof(PredictedHeader) + (has_first_axis ? sizeof(uint64_t) : 0)),
+        weights(steps + static_cast<uint64_t>(step_count) * sizeof(StoredStep)),
+        multiples(round_up(weights + static_cast<uint64_t>(weighted) * sizeof(Weights), 8)),
+        codes(multiples + (has_multiples ? sizeof(Multiples) : 0)) {}
+};
+constexpr uint64_t most_codes_offset = HeadPlaces(true, max_steps, max_steps, true).codes;
 
 // Codes have the words' width: 64 bits for elements of 64 bits, else 32.
 ARRCOMP_SHARED constexpr Element code_element_of(const Element& element) {
@@ -311,8 +326,9 @@ ARRCOMP_SHARED Plan Prediction::codes_plan(const Element& element) const {
   return make_codes_plan(element, axes.count(), has_wide_groups);
 }
 
-ARRCOMP_SHARED uint64_t Prediction::codes_offset() const {
-  return arrcomp::codes_offset(steps, weighted_steps(), multiples.is_given());
+ARRCOMP_SHARED HeadPlaces Prediction::places() const {
+  return HeadPlaces(has_first_axis(), steps, weighted_steps(), multiples.is_given());
 }
+ARRCOMP_SHARED uint64_t Prediction::codes_offset() const { return places().codes; }
 
 }  // namespace arrcomp

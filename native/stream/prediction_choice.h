@@ -6,7 +6,6 @@
 
 namespace arrcomp {
 
-constexpr int axis_sets = 1 << max_axes;
 constexpr int max_levels = 24;  // how often an axis is halved, at most
 
 // Bits that codes take, about: the lengths of those that were sampled.
@@ -108,9 +107,9 @@ struct PredictionSamples {
 
   // How many rows are sampled of a level: most elements are of the finest ones.
   ARRCOMP_SHARED static int number_of_level(const Axes& axes, int level) {
-    constexpr uint64_t least = 12, most = 256;
-    const uint64_t rows = axes.count() >> 13 >> level, most_of_level = most >> level;
-    const uint64_t number = rows < most_of_level ? rows : most_of_level;
+    constexpr uint64_t finest = 256, least_of_finest = 48, least = 12;
+    const uint64_t rows = axes.count() >> 13, few = rows < finest ? rows : finest;
+    const uint64_t number = (few > least_of_finest ? few : least_of_finest) >> level;
     return static_cast<int>(number > least ? number : least);
   }
   ARRCOMP_SHARED static int number_of_differences(const Axes& axes) { return number_of_level(axes, 0); }
@@ -170,7 +169,7 @@ ARRCOMP_SHARED uint16_t band_of(const Axes& axes, int column_axes) {
 // Whether the array has all axes of a set.
 ARRCOMP_SHARED bool has_axes(const Axes& axes, int set) {
   for (int a = 0; a < max_axes; ++a)
-    if ((set >> a & 1) != 0 && axes.sizes[a] == 1) return false;
+    if (is_in(static_cast<uint64_t>(set), a) && axes.sizes[a] == 1) return false;
   return true;
 }
 
@@ -310,9 +309,9 @@ class PredictionChoice {
       if ((part & ~set) != 0) continue;
       double weight = 1;
       for (int a = 0; a < max_axes; ++a) {
-        if ((set >> a & 1) == 0) continue;
+        if (!is_in(static_cast<uint64_t>(set), a)) continue;
         const double first = 1 / static_cast<double>(axes_.sizes[a]);
-        weight = weight * ((part >> a & 1) != 0 ? 1 - first : first);
+        weight = weight * (is_in(static_cast<uint64_t>(part), a) ? 1 - first : first);
       }
       bytes = bytes + weight * static_cast<double>(samples_.gaps.mask_bytes[part]);
     }

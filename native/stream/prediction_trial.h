@@ -165,7 +165,7 @@ class Trial {
 
   ARRCOMP_SHARED static Axes matrix_of(const Axes& axes, int columns) {
     const int before = max_axes - 1 - columns;
-    return {{1, 1, axes.outer(before + 1), axes.inner(before)}};
+    return {{1, 1, 1, axes.outer(before + 1), axes.inner(before)}};
   }
 
   // Some columns, side by side as what stands in a row is often alike, and rows, as many as a band has if there is room;
@@ -178,7 +178,7 @@ class Trial {
     return matrix;
   }
 
-  static bool is_plane(const Axes& axes) { return axes.sizes[max_axes - 2] > 1 && axes.sizes[0] * axes.sizes[1] == 1; }
+  static bool is_plane(const Axes& axes) { return axes.sizes[max_axes - 2] > 1 && axes.outer(max_axes - 2) == 1; }
 
   // More chunks of the whole array share the coder's states than a box has.
   static uint64_t spared_states(const Axes& box, const Plan& of_box, const Plan& whole) {

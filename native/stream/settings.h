@@ -13,13 +13,19 @@ enum class Predictor : int { none = 0, automatic = 1, interpolation = 2, lorenzo
 
 enum class BoundKind : int { lossless = 0, absolute = 1, relative = 2, pointwise = 3 };
 
-constexpr int max_axes = 4;
+constexpr int max_axes = 5;
+
+// Sets of axes are bits: of the second axis, and of those behind it.
+constexpr int first_axis_of_sets = 1;
+constexpr int axis_sets = 1 << (max_axes - 1);
+ARRCOMP_SHARED constexpr unsigned set_of_axis(int axis) { return axis > 0 ? 1u << (axis - first_axis_of_sets) : 0; }
+ARRCOMP_SHARED constexpr bool is_in(uint64_t set, int axis) { return (set & set_of_axis(axis)) != 0; }
 
 // The sizes of an array's axes, the last one contiguous; those that it lacks come first and are 1.
 struct Axes {
   uint64_t sizes[max_axes];
 
-  ARRCOMP_SHARED uint64_t count() const { return sizes[0] * sizes[1] * sizes[2] * sizes[3]; }
+  ARRCOMP_SHARED uint64_t count() const { return outer(max_axes); }
 
   // Whether the sizes are those of `count` elements, without a product that wraps.
   ARRCOMP_SHARED bool have(uint64_t count) const {
@@ -55,7 +61,7 @@ struct Axes {
 // The axes of a shape: its sizes but those of 1, the first ones multiplied where there are more than fit. All are 0 where
 // they are not those of `count` elements.
 inline Axes axes_of(std::span<const int64_t> shape, uint64_t count) {
-  Axes axes{{1, 1, 1, 1}};
+  Axes axes{{1, 1, 1, 1, 1}};
   int axis = max_axes;
   for (size_t d = shape.size(); d-- > 0;) {
     if (shape[d] < 1) return {};

@@ -324,6 +324,9 @@ GOLDEN: dict[str, Golden] = {
     "lossless_int16_heights": Golden(
         lambda: (_field(60, 71) >> 5).astype(np.int16), arrcomp.Lossless(predictor="interpolation")
     ),
+    "error_bounded_float32_five_axes": Golden(
+        lambda: _field(5, 3, 4, 6, 7).astype(np.float32), arrcomp.ErrorBounded(abs=1.0, predictor="interpolation")
+    ),
     "lossless_uint64_volume": Golden(
         lambda: (_field(9, 14, 19) << 33).astype(np.uint64), arrcomp.Lossless(predictor="interpolation")
     ),

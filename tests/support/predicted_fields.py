@@ -18,7 +18,7 @@ SHAPES: list[tuple[int, ...]] = [
     *((1, 700), (700, 1), (19, 27), (23, 31), (2, 300), (300, 2), (3, 257), (64, 64)),
     *((9, 10, 11), (64, 3, 5), (2, 2, 150), (1, 40, 41)),
     *((5, 6, 4, 7), (3, 3, 3, 33), (1, 40, 1, 41)),
-    *((2, 3, 5, 4, 7), (3, 1, 2, 1, 150), (2, 1, 3, 10, 13)),
+    *((2, 3, 5, 4, 7), (3, 1, 2, 1, 150), (2, 1, 3, 10, 13), (5, 4, 3, 9, 8), (7, 2, 2, 2, 40), (3, 2, 2, 3, 4, 7)),
     (2,) * 9,
 ]
 
@@ -72,7 +72,7 @@ def payload_of(stream: bytes) -> bytes:
     return stream[start:end]
 
 
-STEPS_OFFSET = 64  # in the payload of a predicted array
+STEPS_OFFSET = 64  # in the payload of a predicted array of up to four axes
 WEIGHTED = 8  # of the kind of a step
 
 

@@ -414,7 +414,8 @@ class Sampler {
 
   ARRCOMP_METHOD uint64_t offset_of(int set) const {
     uint64_t offset = 0;
-    for (int a = 0; a < max_axes; ++a) offset += static_cast<uint64_t>(set >> a & 1) * strides_[a];
+    for (int a = 0; a < max_axes; ++a)
+      if (is_in(static_cast<uint64_t>(set), a)) offset += strides_[a];
     return offset;
   }
 

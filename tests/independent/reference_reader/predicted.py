@@ -15,7 +15,9 @@ from .groups import joined, read_chunks, read_group
 from .rows import low_bits
 from .source import U64, Source, need
 
-AXES = 4
+AXES = 4  # in the header, and in sets of axes
+FIRST_AXIS = 4  # the number of the one before them
+LAST_AXIS = 1 << (AXES - 1)  # in a set
 MOST_STEPS = 64
 FULL_SCALE = 4096
 ABSENT = np.uint64(1)
@@ -38,7 +40,7 @@ UINT8, INT32, INT64 = DTYPES[3], DTYPES[6], DTYPES[8]
 
 
 class Step(NamedTuple):
-    """A step of refinement, along one of the four axes."""
+    """A step of refinement, along an axis: 0 to 3, or FIRST_AXIS."""
 
     axis: int
     cubic: bool
@@ -68,7 +70,8 @@ class Multiples(NamedTuple):
 class Prediction(NamedTuple):
     """What the payload of a predicted array says in front of its codes; steps are in the order of decoding.
 
-    An array by columns has so many axes of columns, and bands of so many rows.
+    `sizes` are those of axes 0 to 3, behind that of the first axis if there is one. An array by columns has so many axes of
+    columns, and bands of so many rows.
     """
 
     bound: float
@@ -81,27 +84,41 @@ class Prediction(NamedTuple):
     column_axes: int = 0
     band: int = 0
 
+    def place(self, axis: int) -> int:
+        """Where an axis stands among the sizes."""
+        if axis == FIRST_AXIS:
+            need(len(self.sizes) > AXES, "a first axis that is not there")
+            return 0
+        return len(self.sizes) - AXES + axis
+
     def grids(self) -> list[tuple[int, ...]]:
         """The sizes of all grids, the coarsest first and the array last."""
         found = [self.sizes]
         for step in reversed(self.steps):
             sizes = list(found[0])
-            size = sizes[step.axis]
+            axis = self.place(step.axis)
+            size = sizes[axis]
             need(size >= 2, "a step along an axis of one slice")
             need(not step.keeps_last or (size % 2 == 0 and size >= LEAST_KEPT), "a last slice that is not kept")
-            sizes[step.axis] = step.coarser(size)
+            sizes[axis] = step.coarser(size)
             found.insert(0, tuple(sizes))
         return found
 
     def distances(self) -> list[float]:
         """How far the last slice of each step's coarser grid is from the one before it, where others are 1 apart."""
         found: list[float] = []
-        last = [1.0] * AXES
+        last = [1.0] * len(self.sizes)
         for step, finer in zip(reversed(self.steps), reversed(self.grids()), strict=False):
-            own = last[step.axis]
-            last[step.axis] = (1 + own) / 2 if finer[step.axis] % 2 else own / 2 if step.keeps_last else 1.0
-            found.insert(0, last[step.axis])
+            axis = self.place(step.axis)
+            own = last[axis]
+            last[axis] = (1 + own) / 2 if finer[axis] % 2 else own / 2 if step.keeps_last else 1.0
+            found.insert(0, last[axis])
         return found
+
+
+def places_of(axes: int, sizes: tuple[int, ...]) -> list[int]:
+    """Where the axes of a set stand among the sizes."""
+    return [len(sizes) - AXES + axis for axis in range(AXES) if axes >> axis & 1]
 
 
 class GapMask(NamedTuple):
@@ -162,7 +179,7 @@ def read_mask(source: Source, prediction: Prediction, dtype: Dtype) -> GapMask:
     fill, axes, size = source.words(8, 3).tolist()
     need(fill < 1 << dtype.bits and axes < 1 << AXES, "fill or axes of a mask")
     grid, _ = mask_grid(prediction.sizes)
-    need(all(grid[a] > 1 for a in range(AXES - 1) if axes >> a & 1), "differences of a mask along an axis of lines")
+    need(all(grid[a] > 1 for a in places_of(axes & ~LAST_AXIS, grid)), "differences of a mask along an axis of lines")
     need(size > 0, "a mask without a payload")
     payload = source.take(size)
     need(float(Source(payload).array("f8", 1)[0]) == 0, "bound of a mask")
@@ -173,7 +190,7 @@ def read_mask(source: Source, prediction: Prediction, dtype: Dtype) -> GapMask:
 def mask_grid(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     """The sizes of a mask's bytes along all axes, and how many elements a line has."""
     outer, line = list(sizes[:-1]), sizes[-1]
-    for axis in reversed(range(AXES - 1)):
+    for axis in reversed(range(len(outer))):
         if line >= LEAST_LINE:
             break
         line, outer[axis] = line * outer[axis], 1
@@ -185,10 +202,9 @@ def masked(prediction: Prediction, mask: GapMask) -> NDArray[np.bool_]:
     grid, line = mask_grid(prediction.sizes)
     bits = joined(mask.chunks)[:, None] >> np.arange(BITS_OF_BYTE, dtype=np.uint64) & np.uint64(1)
     bits = bits.reshape(*grid[:-1], -1)[..., :line]
-    for axis in range(AXES - 1):
-        if mask.axes >> axis & 1:
-            bits = np.bitwise_xor.accumulate(bits, axis=axis)
-    if mask.axes >> (AXES - 1) & 1:
+    for axis in places_of(mask.axes & ~LAST_AXIS, grid):
+        bits = np.bitwise_xor.accumulate(bits, axis=axis)
+    if mask.axes & LAST_AXIS:
         pieces = [np.bitwise_xor.accumulate(bits[..., at : at + PIECE], axis=-1) for at in range(0, line, PIECE)]
         bits = np.concatenate(pieces, axis=-1)
     return bits.ravel().astype(bool)
@@ -215,11 +231,14 @@ def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, i
         codes_size, exact_size = source.words(8, 2).tolist()
         return Prediction(bound, 0, False, 0, sizes, (), None, column_axes, scale), codes_size, exact_size
     modes, differences = divmod(modes, 1 << AXES)
-    has_multiples, has_mask = divmod(modes, 4)
-    need(count <= MOST_STEPS and has_mask <= 1 and 1 <= scale <= FULL_SCALE, "header of a predicted array")
+    has_mask, has_first_axis, has_multiples = (modes >> bit & 1 for bit in range(3))
+    need(count <= MOST_STEPS and 1 <= scale <= FULL_SCALE, "header of a predicted array")
     sizes = tuple(source.words(8, AXES).tolist())
-    need(math.prod(sizes) == n, "sizes of the axes")
     codes_size, exact_size = source.words(8, 2).tolist()
+    if has_first_axis:
+        sizes = (source.number(8), *sizes)
+        need(sizes[0] > 1, "a first axis of one place")
+    need(math.prod(sizes) == n, "sizes of the axes")
     steps = read_steps(source, count)
     source.align(8)
     multiples = read_multiples(source, bound, dtype) if has_multiples else None
@@ -233,7 +252,7 @@ def read_steps(source: Source, count: int) -> tuple[Step, ...]:
     stored = [(source.number(1), source.number(1), source.number(2)) for _ in range(count)]
     steps = []
     for axis, kind, scale in stored:
-        need(axis < AXES and kind < 16 and kind & (CUBIC | WEIGHTED) != CUBIC | WEIGHTED, "axis or kind of a step")
+        need(axis <= FIRST_AXIS and kind < 16 and kind & (CUBIC | WEIGHTED) != CUBIC | WEIGHTED, "axis or kind of a step")
         need(1 <= scale <= FULL_SCALE, "scale of a step")
         weights = tuple(source.array("i2", 2).tolist()) if kind & WEIGHTED else None
         steps.append(Step(axis, bool(kind & CUBIC), scale, bool(kind & HELD), bool(kind & KEEPS_LAST), weights))
@@ -284,12 +303,13 @@ def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
     grid = coarsest(prediction, dtype, summed(prediction, codes[:taken].reshape(grids[0])))
     for step, sizes, distance in zip(prediction.steps, grids[1:], prediction.distances(), strict=True):
         odd = list(sizes)
-        odd[step.axis] -= step.coarser(sizes[step.axis])
+        axis = prediction.place(step.axis)
+        odd[axis] -= step.coarser(sizes[axis])
         count = math.prod(odd)
         finer = np.zeros(sizes, np.uint64)
-        last = np.moveaxis(finer, step.axis, -1)
-        own = np.moveaxis(codes[taken : taken + count].reshape(odd), step.axis, -1)
-        coarse = np.moveaxis(grid, step.axis, -1)
+        last = np.moveaxis(finer, axis, -1)
+        own = np.moveaxis(codes[taken : taken + count].reshape(odd), axis, -1)
+        coarse = np.moveaxis(grid, axis, -1)
         largest = largest_of(dtype) if dtype.exponent else LARGEST_INTEGER[dtype.word]
         v = numbers(coarse, dtype)
         if step.keeps_last:
@@ -400,9 +420,8 @@ def coarsest(prediction: Prediction, dtype: Dtype, q: U64) -> U64:
 
 def summed(prediction: Prediction, codes: U64) -> U64:
     """The coarsest grid's integers, modulo 2^64, of its codes."""
-    for axis in range(AXES):
-        if prediction.differences >> axis & 1:
-            codes = np.cumsum(codes, axis=axis, dtype=np.uint64)
+    for axis in places_of(prediction.differences, codes.shape):
+        codes = np.cumsum(codes, axis=axis, dtype=np.uint64)
     return codes
 
 
