@@ -41,7 +41,7 @@ class ErrorBounded(Codec):
     for nothing (NaN, infinity, `fill_value`) are left out of their chunk, and a mask tells their places (Elias-Fano
     coding, or a bit for each value).
 
-    With a `predictor`, `abs` and `rel` predict values along up to four axes and code what is left. Interpolation goes
+    With a `predictor`, `abs` and `rel` predict values along up to five axes and code what is left. Interpolation goes
     from a coarse grid to finer ones, as in SZ3 (K. Zhao et al., ICDE 2021) and QoZ (J. Liu et al., SC 2022). It uses
     decoded values, so that errors do not add up. Each grid is halved along the axis that is predicted best. "lorenzo"
     takes differences of q along the axes (L. Ibarria et al., Computer Graphics Forum 22, 2003). "columns" predicts
@@ -61,7 +61,7 @@ class ErrorBounded(Codec):
         predictor: for smooth fields of several dimensions: "interpolation" or "lorenzo". For tables, points, channels
             and features, whose columns differ in range: "columns". "auto" encodes samples of the array in each of these
             ways and without prediction, and takes the way of the fewest bytes. None sees the array as one sequence.
-            Axes of size 1 are left out; of more than four axes, the first are merged. Encoding and decoding take
+            Axes of size 1 are left out; of more than five axes, the first are merged. Encoding and decoding take
             longer, and a part of the array needs rows around it decoded (by columns, up to 4096 rows, or 16384 of less
             than 16 columns). With `pointwise` nothing is predicted, but values may be coded by columns. Arrays of fewer
             than 512 elements are coded as with None. "reference" is what `compress` makes of None where it is given a

@@ -18,7 +18,7 @@ class Lossless(Codec):
     zero. Integers are coded as values or as first differences, whichever is shorter. Chunks that no static table suits,
     such as indices of a vocabulary, have a table of their own, of the numbers' lengths and highest bits.
 
-    With a `predictor`, elements are predicted along up to four axes: by interpolation from a coarse grid to finer ones,
+    With a `predictor`, elements are predicted along up to five axes: by interpolation from a coarse grid to finer ones,
     as in SZ3 (K. Zhao et al., ICDE 2021), or by differences along the axes (L. Ibarria et al., Computer Graphics Forum
     22, 2003). Coded is the difference of integers, or of floats' bits in the order of the floats. Where samples of
     floats are multiples of one number, as decimals are, coded is the difference of the integers that count it, as in

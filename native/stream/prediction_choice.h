@@ -113,8 +113,11 @@ struct PredictionSamples {
     return static_cast<int>(number > least ? number : least);
   }
   ARRCOMP_SHARED static int number_of_differences(const Axes& axes) { return number_of_level(axes, 0); }
-  // For weights.
-  ARRCOMP_SHARED static int number_of_fits(const Axes& axes) { return number_of_level(axes, 2); }
+  // For weights: one after the other.
+  ARRCOMP_SHARED static int number_of_fits(const Axes& axes) {
+    const int number = number_of_level(axes, 1);
+    return number < 64 ? number : 64;
+  }
   // Edges of gaps are few.
   ARRCOMP_SHARED static int number_of_gaps(const Axes& axes) { return 16 * number_of_level(axes, 2); }
 
