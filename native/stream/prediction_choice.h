@@ -107,9 +107,10 @@ struct PredictionSamples {
 
   // How many rows are sampled of a level: most elements are of the finest ones.
   ARRCOMP_SHARED static int number_of_level(const Axes& axes, int level) {
-    constexpr uint64_t finest = 256, least_of_finest = 48, least = 12;
-    const uint64_t rows = axes.count() >> 13, few = rows < finest ? rows : finest;
-    const uint64_t number = (few > least_of_finest ? few : least_of_finest) >> level;
+    constexpr uint64_t finest = 256, few = 48, least = 12;
+    const uint64_t most = axes.count() >> 8, rows = axes.count() >> 13;
+    const uint64_t of_small = most < few ? most : few, of_large = rows < finest ? rows : finest;
+    const uint64_t number = (of_small > of_large ? of_small : of_large) >> level;
     return static_cast<int>(number > least ? number : least);
   }
   ARRCOMP_SHARED static int number_of_differences(const Axes& axes) { return number_of_level(axes, 0); }
