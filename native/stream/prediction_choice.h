@@ -350,10 +350,10 @@ class PredictionChoice {
     return with_end(axis, level, has_weights ? sampled.decoded_cost(true) : sampled.plain(bound_ == 0).cost());
   }
 
-  // The mean cost of a level's values, of which those between others take `between`.
+  // The mean cost of a level's values, of which those between others take `between`. On longer lines the last one may be kept.
   ARRCOMP_SHARED double with_end(int axis, int level, double between) const {
     const LevelOfAxis own(axes_.sizes[axis], level);
-    if (own.last % 2 == 0 || own.last == 1) return between;
+    if (own.is_long || own.last % 2 == 0 || own.last == 1) return between;
     const double values = static_cast<double>(own.known);
     return (between * (values - 1) + end_cost(axis, level)) / values;
   }
@@ -362,13 +362,19 @@ class PredictionChoice {
     return least(samples_.held[axis][level].mean(), samples_.continued[axis][level].mean());
   }
 
-  // That along which values of its level are predicted best, but for one; -1 where none is left.
+  // That along which values of its level are predicted best, but for one, and of equal ones that of the finest level, as its
+  // values are nearest to each other; -1 where none is left.
   ARRCOMP_SHARED int best_axis(const int (&level)[max_axes], int but, bool has_weights) const {
     int best = -1;
-    for (int a = 0; a < max_axes; ++a)
-      if (a != but && level[a] < PredictionSamples::levels_of(axes_.sizes[a]) &&
-          (best < 0 || axis_cost(a, level[a], has_weights) < axis_cost(best, level[best], has_weights)))
-        best = a;
+    double least_cost = 0;
+    for (int a = 0; a < max_axes; ++a) {
+      if (a == but || level[a] >= PredictionSamples::levels_of(axes_.sizes[a])) continue;
+      const double cost = axis_cost(a, level[a], has_weights);
+      const bool is_finer = best >= 0 && cost == least_cost && level[a] < level[best];
+      if (best >= 0 && cost >= least_cost && !is_finer) continue;
+      best = a;
+      least_cost = cost;
+    }
     return best;
   }
 
