@@ -48,7 +48,7 @@ def test_lines_of_odd_sizes_have_no_such_end(shape: tuple[int, ...]) -> None:
     assert not any(step.held or step.keeps_last for step in steps)
 
 
-EVEN_SHAPES = [(96, 128), (8, 64), (64, 8), (40, 36, 34), (2, 80, 100), (6, 10, 12, 14), (14, 512), (130, 66)]
+EVEN_SHAPES = [(96, 128), (8, 64), (128, 16), (40, 36, 34), (2, 80, 100), (6, 10, 12, 14), (14, 512), (130, 66)]
 
 
 @pytest.mark.parametrize("shape", EVEN_SHAPES, ids=str)
