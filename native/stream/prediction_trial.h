@@ -185,7 +185,7 @@ class Trial {
     return states_bytes * of_box.groups - states_bytes * ceil_div(box.count(), chunk_size) / whole.chunks_per_group;
   }
 
-  // The axes of a box of about so many elements, no more. Lines of a plane stay long, as they may be alike each in itself alone.
+  // The axes of a box of so many elements at most. Lines of a plane stay long, as they may be alike each in itself alone.
   static Axes axes_of_box(Axes axes, uint64_t elements) {
     const auto length = [&, of_lines = is_plane(axes) ? 16u : 1u](int a) {
       return a == max_axes - 1 ? axes.sizes[a] / of_lines : axes.sizes[a];
@@ -199,9 +199,10 @@ class Trial {
     return axes;
   }
 
-  // The next smaller of the sizes 1 + 2^k and 1 + 3 2^k. Fine grids of such axes have values on both sides of all that are
-  // predicted, as nearly all of a large array has.
+  // The next smaller of the sizes 1 + 2^k and 1 + 3 2^k, or 1. Fine grids of such axes have values on both sides of all that
+  // are predicted, as nearly all of a large array has.
   static uint64_t shorter(uint64_t size) {
+    if (size < 3) return 1;
     uint64_t power = 1;
     while (2 * power + 1 < size) power *= 2;
     const uint64_t between = power + power / 2;
