@@ -119,7 +119,7 @@ def test_any_arrays(data: st.DataObject) -> None:
     last = data.draw(st.integers(1, 40))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     name = data.draw(st.sampled_from(FLOATS))
-    x = field(name, *shape[:3], 16 * last % 97 + 8, noise=data.draw(st.sampled_from([0, 1e-3, 1])))
+    x = field(name, *shape[:4], 16 * last % 97 + 8, noise=data.draw(st.sampled_from([0, 1e-3, 1])))
     scale = data.draw(st.sampled_from([1e-6, 1, 1e3]))
     with np.errstate(over="ignore"):
         x = (x.astype(np.float64) * scale).astype(x.dtype)
@@ -465,7 +465,9 @@ def test_a_part_has_the_elements_of_the_whole(codec: Codec, kind: str | None) ->
 
 
 @given(
-    shape=st.lists(st.integers(1, 40), min_size=1, max_size=4).filter(lambda shape: 512 <= math.prod(shape) <= 30_000),
+    shape=st.one_of(
+        st.lists(st.integers(1, 40), min_size=1, max_size=4), st.lists(st.integers(2, 9), min_size=5, max_size=5)
+    ).filter(lambda shape: 512 <= math.prod(shape) <= 30_000),
     codec=st.sampled_from([codec for predictor in NAMED for codec in codecs_of(predictor)]),
     ends=st.tuples(st.floats(0, 1), st.floats(0, 1)),
     has_gaps=st.booleans(),

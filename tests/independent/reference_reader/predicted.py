@@ -70,8 +70,8 @@ class Multiples(NamedTuple):
 class Prediction(NamedTuple):
     """What the payload of a predicted array says in front of its codes; steps are in the order of decoding.
 
-    `sizes` are those of axes 0 to 3, behind that of the first axis if there is one. An array by columns has so many axes of
-    columns, and bands of so many rows.
+    `sizes` are those of axes 0 to 3, behind that of the first axis if there is one. An array by columns has so many
+    axes of columns, and bands of so many rows.
     """
 
     bound: float
@@ -252,7 +252,9 @@ def read_steps(source: Source, count: int) -> tuple[Step, ...]:
     stored = [(source.number(1), source.number(1), source.number(2)) for _ in range(count)]
     steps = []
     for axis, kind, scale in stored:
-        need(axis <= FIRST_AXIS and kind < 16 and kind & (CUBIC | WEIGHTED) != CUBIC | WEIGHTED, "axis or kind of a step")
+        need(
+            axis <= FIRST_AXIS and kind < 16 and kind & (CUBIC | WEIGHTED) != CUBIC | WEIGHTED, "axis or kind of a step"
+        )
         need(1 <= scale <= FULL_SCALE, "scale of a step")
         weights = tuple(source.array("i2", 2).tolist()) if kind & WEIGHTED else None
         steps.append(Step(axis, bool(kind & CUBIC), scale, bool(kind & HELD), bool(kind & KEEPS_LAST), weights))
