@@ -42,7 +42,7 @@ class MaskGrid {
   ARRCOMP_SHARED uint64_t line() const { return line_; }
 
   // Whether there may be differences along all axes of a set: those of several places that lines do not have, and the last.
-  ARRCOMP_SHARED bool has_axes(uint64_t set) const {
+  ARRCOMP_SHARED bool has_axes(int set) const {
     for (int a = 0; a < last_axis; ++a)
       if (is_in(set, a) && bytes_.sizes[a] == 1) return false;
     return true;

@@ -62,7 +62,7 @@ ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader&
 
 // Whether it is a mask of an array of such elements.
 ARRCOMP_SHARED bool is_mask(const Element& element, const Axes& axes, const MaskHeader& mask) {
-  return mask.axes < axis_sets && MaskGrid(axes).has_axes(mask.axes) &&
+  return mask.axes < axis_sets && MaskGrid(axes).has_axes(static_cast<int>(mask.axes)) &&
          (element.width == 64 || mask.fill >> element.width == 0);
 }
 

@@ -173,7 +173,7 @@ ARRCOMP_SHARED uint16_t band_of(const Axes& axes, int column_axes) {
 // Whether the array has all axes of a set.
 ARRCOMP_SHARED bool has_axes(const Axes& axes, int set) {
   for (int a = 0; a < max_axes; ++a)
-    if (is_in(static_cast<uint64_t>(set), a) && axes.sizes[a] == 1) return false;
+    if (is_in(set, a) && axes.sizes[a] == 1) return false;
   return true;
 }
 
@@ -300,8 +300,7 @@ class PredictionChoice {
     const MaskGrid grid(axes_);
     int best = 0;
     for (int set = 1; set < axis_sets; ++set)
-      if (has_axes(axes_, set) && grid.has_axes(static_cast<uint64_t>(set)) && bytes_of_mask(set) < bytes_of_mask(best))
-        best = set;
+      if (has_axes(axes_, set) && grid.has_axes(set) && bytes_of_mask(set) < bytes_of_mask(best)) best = set;
     return static_cast<uint8_t>(best);
   }
 
@@ -313,9 +312,9 @@ class PredictionChoice {
       if ((part & ~set) != 0) continue;
       double weight = 1;
       for (int a = 0; a < max_axes; ++a) {
-        if (!is_in(static_cast<uint64_t>(set), a)) continue;
+        if (!is_in(set, a)) continue;
         const double first = 1 / static_cast<double>(axes_.sizes[a]);
-        weight = weight * (is_in(static_cast<uint64_t>(part), a) ? 1 - first : first);
+        weight = weight * (is_in(part, a) ? 1 - first : first);
       }
       bytes = bytes + weight * static_cast<double>(samples_.gaps.mask_bytes[part]);
     }

@@ -18,8 +18,10 @@ constexpr int max_axes = 5;
 // Sets of axes are bits: of the second axis, and of those behind it.
 constexpr int first_axis_of_sets = 1;
 constexpr int axis_sets = 1 << (max_axes - 1);
-ARRCOMP_SHARED constexpr unsigned set_of_axis(int axis) { return axis > 0 ? 1u << (axis - first_axis_of_sets) : 0; }
-ARRCOMP_SHARED constexpr bool is_in(uint64_t set, int axis) { return (set & set_of_axis(axis)) != 0; }
+ARRCOMP_SHARED constexpr int set_of_axis(int axis) {
+  return axis >= first_axis_of_sets ? 1 << (axis - first_axis_of_sets) : 0;
+}
+ARRCOMP_SHARED constexpr bool is_in(int set, int axis) { return (set & set_of_axis(axis)) != 0; }
 
 // The sizes of an array's axes, the last one contiguous; those that it lacks come first and are 1.
 struct Axes {

@@ -26,6 +26,7 @@ from predicted_fields import (
     codecs_of,
     exact_nbytes,
     field,
+    is_predicted,
     multiples,
     nbytes_of,
     prediction_of,
@@ -35,11 +36,6 @@ pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
 
 LEAST_PREDICTED = 512  # elements
 NAMED = (*ALWAYS, "columns")
-
-
-def is_predicted(stream: bytes) -> bool:
-    """Whether the array of a stream is predicted."""
-    return reference_reader.describe_prediction(stream) is not None
 
 
 # ---- shapes

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 import arrcomp
 import checks
-import reference_reader
 from arrcomp import Lossless
 from checks import Array
-from predicted_fields import ALWAYS, PREDICTORS, SHAPES, field
+from predicted_fields import ALWAYS, PREDICTORS, SHAPES, field, is_predicted
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
 
@@ -28,10 +27,6 @@ def integers(name: str, *shape: int, noise: float = 0.01) -> Array:
     extent, middle = min(info.max - info.min, 2**40) // 20, (int(info.max) + int(info.min) + 1) // 2
     whole = np.rint(field("float64", *shape, noise=noise) * extent).astype(np.int64)
     return (whole.astype(object) + middle).astype(name)
-
-
-def is_predicted(stream: bytes) -> bool:
-    return reference_reader.describe_prediction(stream) is not None
 
 
 def check(x: Array, codec: Lossless) -> bytes:

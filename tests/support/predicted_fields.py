@@ -55,6 +55,11 @@ def codecs_of(predictor: Any, bound: float = 1e-2) -> list[Codec]:
     ]
 
 
+def is_predicted(stream: bytes) -> bool:
+    """Whether the array of a stream is predicted."""
+    return reference_reader.describe_prediction(stream) is not None
+
+
 def prediction_of(x: Array, codec: Codec) -> reference_reader.Prediction:
     """How an array is predicted, which it must be."""
     found = reference_reader.describe_prediction(checks.stream_of(x, codec))

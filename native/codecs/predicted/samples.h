@@ -238,13 +238,13 @@ class Sampler {
   // only one.
   ARRCOMP_PART Between between(int axis, int level, int s) const {
     const LevelOfAxis own(axes_.sizes[axis], level);
-    const uint64_t inside = own.known - 1, values = own.is_long ? inside - 2 : inside > 0 ? inside : 1;
-    const uint64_t least = own.is_long ? 1 : 0;
+    const uint64_t inside = own.known - 1;
+    const uint64_t i = own.is_long ? 1 : random_below(inside > 0 ? inside : 1, s, axis);  // the first one's number
     const auto places = [&](int a) ARRCOMP_LAMBDA {
       if (a != axis) return Places{0, axes_.sizes[a], 1};
-      return Places{(2 * least + 1) * own.stride, values, 2 * own.stride};
+      return Places{(2 * i + 1) * own.stride, own.is_long ? inside - 2 : 1, 2 * own.stride};
     };
-    const SampledRow row = sampled_row(s, places, own.is_long ? -1 : axis);
+    const SampledRow row = sampled_row(s, places);
     Mask missing = mask(0);
     const uint64_t apart = own.stride * strides_[axis];
     const auto number = [&](uint64_t index, Word& bits) ARRCOMP_LAMBDA {
@@ -255,7 +255,6 @@ class Sampler {
     };
     Word bits, other;
     const Real x = number(row.first, bits);
-    const uint64_t i = own.is_long ? least : random_below(values, s, axis);  // any that has both far neighbours
     const bool has_far_before = i > 0, has_far_behind = i + 1 < inside;
     Neighbours<Real> near;
     near.before = number(row.first - apart, other);
@@ -295,7 +294,7 @@ class Sampler {
     const auto places = [&](int a) ARRCOMP_LAMBDA {
       return a == axis ? Places{(2 * known - 1) * own.stride, 1, 0} : Places{0, axes_.sizes[a], 1};
     };
-    const SampledRow row = sampled_row(s, places, axis);
+    const SampledRow row = sampled_row(s, places);
     Mask missing = mask(0);
     const auto load = [&](uint64_t strides_before) ARRCOMP_LAMBDA {
       const uint64_t index = row.first - strides_before * own.stride * strides_[axis];
@@ -344,16 +343,15 @@ class Sampler {
     const auto places = [&](int a) ARRCOMP_LAMBDA {
       return axes_.sizes[a] > 1 ? Places{1, axes_.sizes[a] - 1, 1} : Places{0, 1, 1};
     };
-    return may_be_across ? sampled_row(s, places, -1) : row_along(last_axis, s, places);
+    return may_be_across ? sampled_row(s, places) : row_along(last_axis, s, places);
   }
 
-  // A row at `places(axis)` along the last axis that has room for all lanes, or the one that has most, but not along `but`.
+  // A row at `places(axis)` along the last axis that has room for all lanes, or the one that has most.
   template <class PlacesOf>
-  ARRCOMP_METHOD SampledRow sampled_row(int s, PlacesOf places, int but) const {
-    int along = but == last_axis ? last_axis - 1 : last_axis;
-    for (int a = along; a-- > 0 && places(along).number < lanes_per_row;) {
-      if (a != but && places(a).number > places(along).number) along = a;
-    }
+  ARRCOMP_METHOD SampledRow sampled_row(int s, PlacesOf places) const {
+    int along = last_axis;
+    for (int a = last_axis; a-- > 0 && places(along).number < lanes_per_row;)
+      if (places(a).number > places(along).number) along = a;
     return row_along(along, s, places);
   }
 
@@ -415,7 +413,7 @@ class Sampler {
   ARRCOMP_METHOD uint64_t offset_of(int set) const {
     uint64_t offset = 0;
     for (int a = 0; a < max_axes; ++a)
-      if (is_in(static_cast<uint64_t>(set), a)) offset += strides_[a];
+      if (is_in(set, a)) offset += strides_[a];
     return offset;
   }
 
