@@ -166,9 +166,9 @@ __global__ void choose_multiples(const __grid_constant__ ChoiceArguments a) {
       state.samples.choose_multiples(a.main.element, MultiplesSampler<T, AtomicSums>::place_of_one, state.bound);
 }
 
-// Units are few: a thread may have all registers that it wants.
+// Units are few: a thread may have all registers that it wants, which it has where one block a processor is asked for.
 template <class T>
-__global__ void __launch_bounds__(threads_per_block) fit_weights(const __grid_constant__ ChoiceArguments a) {
+__global__ void __launch_bounds__(threads_per_block, 1) fit_weights(const __grid_constant__ ChoiceArguments a) {
   const Sampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.settings, a.state->bound, a.state->samples);
   const auto levels = static_cast<uint64_t>(AxisLevel::number(a.axes));
   for (uint64_t unit = warp_of_grid(); unit < levels; unit += warps_of_grid()) {
