@@ -126,6 +126,9 @@ struct PredictionFunctions {
   void (*write_differences)(const PredictionJob& job, const void* integers, uint64_t distance, void* differences,
                             uint64_t count);
 
+  // Makes codes where lines of boxes end, along axes that are cut, those next to them (codecs/predicted/box_ends.h).
+  void (*even_ends)(const PredictionJob& job, const Prediction& prediction, uint32_t cut, void* codes);
+
   // Elements [first, first + count) that are kept exactly (codecs/predicted/exact.h).
   FoundExact (*find_exact)(const PredictionJob& job, Unserved unserved, const void* source, void* made, uint64_t first,
                            uint64_t count);

@@ -29,24 +29,28 @@ class Predicted {
         item_(job.element.width / 8),
         code_item_(code_element_of(job.element).width / 8) {}
 
-  // Hands the codes of all elements to `encoder`.
-  Unserved encode(const void* source, CodeGroupsEncoder& encoder) {
+  // Hands the codes of all elements to `encoder`. `finest`: where elements go as they are decoded, if not null.
+  template <class Encoder>
+  Unserved encode(const void* source, Encoder& encoder, void* finest = nullptr) {
     const int steps = prediction_.steps;
     std::vector<Scratch> grids(static_cast<size_t>(steps));
-    const auto grid = [&](int k) { return k == steps ? source : static_cast<const void*>(made(grids, k)); };
+    const auto made = [&](int k) {
+      return k == steps ? static_cast<uint8_t*>(finest) : grids[static_cast<size_t>(k)].get();
+    };
+    const auto grid = [&](int k) { return k == steps ? source : made(k); };
     for (int k = steps; k-- > 0;) {
       const uint64_t count = prediction_.grid(k).count();
       grids[static_cast<size_t>(k)] = scratch_memory(count * item_, "a grid");
       for_units(count, count, threads_, [&](uint64_t begin, uint64_t end) {
-        functions_.coarsen(job_, refinement(k), grid(k + 1), made(grids, k), begin, end);
+        functions_.coarsen(job_, refinement(k), grid(k + 1), made(k), begin, end);
       });
     }
     LastKind<Unserved> unserved;
-    unserved.add(encode_coarsest(static_cast<const uint8_t*>(grid(0)), made(grids, 0), encoder));
+    unserved.add(encode_coarsest(static_cast<const uint8_t*>(grid(0)), made(0), encoder));
     for (int k = 0; k < steps; ++k) {
       const Refinement step = refinement(k);
       encoder.add(step.codes(), [&](uint64_t begin, uint64_t end, uint8_t* to) {
-        unserved.add(functions_.encode_step(job_, step, grid(k), grid(k + 1), made(grids, k + 1), to, begin, end));
+        unserved.add(functions_.encode_step(job_, step, grid(k), grid(k + 1), made(k + 1), to, begin, end));
       });
       grids[static_cast<size_t>(k)].reset();
     }
@@ -72,16 +76,12 @@ class Predicted {
   }
 
  private:
-  // A grid between the coarsest and the finest, which nobody keeps.
-  static uint8_t* made(const std::vector<Scratch>& grids, int k) {
-    return static_cast<size_t>(k) < grids.size() ? grids[static_cast<size_t>(k)].get() : nullptr;
-  }
-
   Refinement refinement(int k) const { return prediction_.refinement(k, job_.bound); }
 
   // Some rows at a time, whose integers a cache holds, behind the row before these. Their differences from the row before
   // are taken on their way to the encoder.
-  Unserved encode_coarsest(const uint8_t* source, uint8_t* decoded, CodeGroupsEncoder& encoder) {
+  template <class Encoder>
+  Unserved encode_coarsest(const uint8_t* source, uint8_t* decoded, Encoder& encoder) {
     Axes rows = prediction_.grid(0);
     const int axis = rows.axis_of_rows();
     const uint64_t all = rows.sizes[axis], row = rows.inner(axis), at_once = rows_at_once(rows, axis);
@@ -142,13 +142,11 @@ bool decode_codes(const PredictionJob& job, const Prediction& prediction, const 
   return Predicted(job, prediction, threads).decode(decoder, target);
 }
 
-// Encodes the elements that must be kept exactly, if there are any, and tells so: to `payload`, of so many bytes.
-FoundExact encode_exact(const EncodeJob& job, const PredictionJob& prediction_job, const Prediction& prediction,
-                        Unserved unserved, const uint8_t* codes, uint64_t length, Scratch& payload, uint64_t& bytes,
-                        int threads) {
+// Encodes the elements that must be kept exactly, if there are any, and tells so: to `payload`, of so many bytes. `made`:
+// elements as codes are decoded; only others than gaps are looked for there.
+FoundExact encode_exact(const EncodeJob& job, const PredictionJob& prediction_job, Unserved unserved,
+                        const Scratch& made, Scratch& payload, uint64_t& bytes, int threads) {
   const uint64_t count = job.plan.count;
-  const auto made = scratch_memory(count * (job.plan.element.width / 8), "decoded elements");
-  if (unserved == Unserved::others) decode_codes(prediction_job, prediction, codes, length, made.get(), threads);
   LastKind<FoundExact> found;
   for_rows(count, threads, [&](uint64_t first, uint64_t last) {
     found.add(isa().prediction.find_exact(prediction_job, unserved, job.source, made.get(), first, last - first));
@@ -200,23 +198,65 @@ bool decode_columns(const Element& element, const PredictedParts& parts, void* t
   });
 }
 
-uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* payload, uint64_t capacity,
-                       int threads) {
+// Codes of an array, all in memory.
+class CodesInMemory {
+ public:
+  CodesInMemory(uint64_t count, uint64_t item) : item_(item), codes_(scratch_memory(count * item, "codes")) {}
+
+  // As CodeGroupsEncoder's.
+  template <class Make>
+  void add(uint64_t count, Make make) {
+    make(0, count, codes_.get() + done_ * item_);
+    done_ += count;
+  }
+
+  void hand_to(CodeGroupsEncoder& encoder) const {
+    encoder.add(done_, [&](uint64_t begin, uint64_t end, uint8_t* to) {
+      memcpy(to, codes_.get() + begin * item_, (end - begin) * item_);
+    });
+  }
+
+  uint8_t* get() const { return codes_.get(); }
+
+ private:
+  uint64_t item_, done_ = 0;
+  Scratch codes_;
+};
+
+// Encodes an array, or the part of one that a trial is of, whose ends of lines are made like the rest.
+uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* payload, uint64_t capacity, int threads,
+                       const Trial* trial = nullptr) {
   if (chosen.is_by_columns()) return encode_columns(job, chosen, payload, capacity, threads);
   const double bound = chosen.own_bound(job.bound);
-  const PredictionJob prediction_job{job.plan.element, job.settings, bound, chosen.multiples, chosen.mask};
-  const uint64_t count = job.plan.count;
-  const Plan plan = chosen.codes_plan(job.plan.element);
+  const Element& element = job.plan.element;
+  const PredictionJob prediction_job{element, job.settings, bound, chosen.multiples, chosen.mask};
+  const uint64_t count = job.plan.count, bytes_of_elements = count * (element.width / 8);
+  const Plan plan = chosen.codes_plan(element);
   const auto coded = scratch_memory(capacity_of_groups(plan.element, count), "coded codes");
   CodeGroupsEncoder encoder(plan, codes_settings(job.settings), coded.get() + plan.groups_offset(), threads);
-  const Unserved unserved = Predicted(prediction_job, chosen, threads).encode(job.source, encoder);
+  Predicted predicted(prediction_job, chosen, threads);
+  Unserved unserved;
+  Scratch made;
+  if (trial == nullptr) {
+    unserved = predicted.encode(job.source, encoder);
+  } else {
+    CodesInMemory codes(count, plan.element.width / 8);
+    made = scratch_memory(bytes_of_elements, "decoded elements");
+    unserved = predicted.encode(job.source, codes, made.get());
+    isa().prediction.even_ends(prediction_job, chosen, trial->cut_axes(), codes.get());
+    codes.hand_to(encoder);
+  }
   PredictedBytes bytes{encoder.finish(coded.get()), 0, 0};
   Scratch mask, exact;
   if (unserved != Unserved::none && chosen.mask.is_given)
     bytes.mask = MaskBytes(prediction_job, chosen.axes, 0, count, threads).encode(job.source, mask);
   if (unserved > Unserved::masked) {
-    const FoundExact found =
-        encode_exact(job, prediction_job, chosen, unserved, coded.get(), bytes.codes, exact, bytes.exact, threads);
+    if (made == nullptr) {
+      made = scratch_memory(bytes_of_elements, "decoded elements");
+      if (unserved == Unserved::others)
+        decode_codes(prediction_job, chosen, coded.get(), bytes.codes, made.get(), threads);
+    }
+    const FoundExact found = encode_exact(job, prediction_job, unserved, made, exact, bytes.exact, threads);
     if (found == FoundExact::ambiguous) return 0;
   }
   const PredictedPlaces places(chosen, bytes);
@@ -228,38 +268,36 @@ uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* 
   return places.length;
 }
 
-// A box of an array.
-Scratch cut_out(const Element& element, const void* source, const Trial& trial, int shape, int box) {
-  const Axes& axes = trial.box(shape);
+// The part of an array that is tried.
+Scratch cut_out(const Element& element, const void* source, const Trial& trial, int shape) {
+  const Axes& axes = trial.part(shape);
   const auto* const elements = static_cast<const uint8_t*>(source);
   const uint64_t item = element.width / 8, size = axes.sizes[max_axes - 1] * item;
   Scratch cut = scratch_memory(axes.count() * item, "a sample");
   for (uint64_t line = 0; line < axes.outer(max_axes - 1); ++line)
-    memcpy(cut.get() + line * size, elements + trial.line_of_box(shape, box, line) * item, size);
+    memcpy(cut.get() + line * size, elements + trial.line_of_array(shape, line) * item, size);
   return cut;
 }
 
-// Encodes boxes in each way, and without prediction; the best way, or -1.
+// Encodes a part of the array in each way, and without prediction; the best way, or -1.
 int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int count) {
   const Element& element = job.plan.element;
   const Trial trial(element, axes, job.settings.must_predict());
-  const GroupSettings settings = trial.settings_of_boxes(job.settings);
+  const GroupSettings settings = trial.settings_of_part(job.settings);
   const auto payload = scratch_memory(trial.capacity(), "a trial");
   uint64_t plain[Trial::shapes] = {}, bytes[max_candidates] = {};
   for (int shape = 0; shape < Trial::shapes; ++shape) {
     if (!trial.tries(shape, ways, count)) continue;
-    const Plan plan = make_plan(element, trial.box(shape).count(), job.plan.chunks_per_group);
-    for (int b = 0; b < trial.boxes(); ++b) {
-      const Scratch cut = cut_out(element, job.source, trial, shape, b);
-      const EncodeJob part{plan, cut.get(), job.bound, job.rounded_bits, settings, job.tables, nullptr, job.seed};
-      if (job.settings.may_be_by_columns()) plain[shape] += encode_job(part, payload.get(), 1);
-      for (int way = 0; way < count; ++way) {
-        if (Trial::shape_of(ways[way]) != shape) continue;
-        Prediction smaller;
-        put_on_axes(ways[way], trial.box(shape), smaller);
-        const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1);
-        bytes[way] += trial.counted(smaller, length);
-      }
+    const Plan plan = make_plan(element, trial.part(shape).count(), job.plan.chunks_per_group);
+    const Scratch cut = cut_out(element, job.source, trial, shape);
+    const EncodeJob part{plan, cut.get(), job.bound, job.rounded_bits, settings, job.tables, nullptr, job.seed};
+    if (job.settings.may_be_by_columns()) plain[shape] = encode_job(part, payload.get(), 1);
+    for (int way = 0; way < count; ++way) {
+      if (Trial::shape_of(ways[way]) != shape) continue;
+      Prediction smaller;
+      put_on_axes(ways[way], trial.part(shape), smaller);
+      const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1, &trial);
+      bytes[way] = trial.counted(smaller, length);
     }
   }
   return trial.best(ways, bytes, count, plain);

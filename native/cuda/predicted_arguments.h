@@ -83,12 +83,9 @@ struct PredictionState {
   PredictionSamples samples;
   double bound;  // within which the array is predicted: 0 where multiples are kept without loss
   Prediction ways[max_candidates];
-  int count;  // of ways
-  uint64_t box_lengths[Trial::shapes][Trial::most_boxes];
+  int count;                              // of ways
+  uint64_t plain_lengths[Trial::shapes];  // of parts without prediction
 };
-
-constexpr int most_plain_boxes = Trial::shapes * Trial::most_boxes;  // without prediction
-constexpr int most_trials = Trial::most_boxes * max_candidates;
 
 // The memory of a predicted array.
 struct PredictedMemory {
@@ -127,17 +124,15 @@ struct PredictedMemory {
 // What a trial works on.
 struct TrialArguments {
   Trial trial;
-  PredictedMemory memory_of_box;    // of each way
-  Plan plans[Trial::shapes];        // of boxes
-  uint64_t groups;                  // of a box, at most
-  PredictionArguments trials;       // each box in each way
-  EncodeArguments plain;            // boxes without prediction, shape by shape
-  uint8_t *cut, *coded, *memory;    // elements of boxes, payloads of them without prediction, memory of the trials
+  PredictedMemory memory_of_way;
+  Plan plans[Trial::shapes];        // of parts
+  uint64_t groups;                  // of a part, at most
+  PredictionArguments trials;       // each way
+  EncodeArguments plain;            // parts of all shapes without prediction
+  uint8_t *cut, *coded, *memory;    // elements of parts, payloads of them without prediction, memory of the trials
   uint64_t cut_bytes, coded_bytes;  // of each
 
-  ARRCOMP_SHARED uint8_t* cut_of(int shape, uint64_t box) const {
-    return cut + (static_cast<uint64_t>(shape * trial.boxes()) + box) * cut_bytes;
-  }
+  ARRCOMP_SHARED uint8_t* cut_of(int shape) const { return cut + static_cast<uint64_t>(shape) * cut_bytes; }
 };
 
 // What is known of the array that is encoded.

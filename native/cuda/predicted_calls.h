@@ -77,39 +77,39 @@ class PredictedEncoding {
     const Trial trial(element_, task.axes, settings_.must_predict());
     const bool has_columns = settings_.may_be_by_columns();
     const int first_shape = settings_.predictor == Predictor::columns ? 1 : 0, shapes = has_columns ? Trial::shapes : 1;
-    const uint64_t box = trial.most_elements(), boxes = static_cast<uint64_t>(trial.boxes());
-    const GroupSettings settings = trial.settings_of_boxes(settings_);
-    const Plan most = make_plan(element_, box, plan.chunks_per_group);
-    const uint64_t plain = boxes * Trial::shapes;
+    const uint64_t part = trial.most_elements();
+    const GroupSettings settings = trial.settings_of_part(settings_);
+    const Plan most = make_plan(element_, part, plan.chunks_per_group);
     TrialArguments a{trial,
-                     PredictedMemory::to_encode(element_, box),
+                     PredictedMemory::to_encode(element_, part),
                      {},
                      most.groups,
-                     {choice.main.arrays + 1, boxes * max_candidates, element_, settings},
-                     arguments(layout, 1, plain, plain * most.groups, element_, settings),
+                     {choice.main.arrays + 1, max_candidates, element_, settings},
+                     arguments(layout, 1, Trial::shapes, Trial::shapes * most.groups, element_, settings),
                      base_ + layout.work,
                      nullptr,
                      nullptr,
-                     PredictedScratch::cut_bytes(element_, box),
-                     PredictedScratch::coded_bytes(element_, box)};
-    a.coded = a.cut + plain * a.cut_bytes;
-    a.memory = a.coded + plain * a.coded_bytes;
+                     PredictedScratch::cut_bytes(element_, part),
+                     PredictedScratch::coded_bytes(element_, part)};
+    a.coded = a.cut + Trial::shapes * a.cut_bytes;
+    a.memory = a.coded + Trial::shapes * a.coded_bytes;
     for (int shape = 0; shape < Trial::shapes; ++shape)
-      a.plans[shape] = make_plan(element_, trial.box(shape).count(), plan.chunks_per_group);
+      a.plans[shape] = make_plan(element_, trial.part(shape).count(), plan.chunks_per_group);
     for (int shape = first_shape; shape < shapes; ++shape)
-      launcher_.template run<cut_boxes<T>>(trial.box(shape).outer(max_axes - 1) * boxes, a, task.source, shape);
+      launcher_.template run<cut_part<T>>(trial.part(shape).outer(max_axes - 1), a, task.source, shape);
     launcher_.template run<set_up_trials<T>>(uint64_t{1}, a, choice);
     if (has_columns) launcher_.encode(a.plain);
-    encode_all(a.trials, layout, choice.array, trial.box(), PredictionSamples::most_steps(task.axes), most);
+    encode_all(a.trials, layout, choice.array, trial.part(), PredictionSamples::most_steps(task.axes), most,
+               trial.cut_axes());
     launcher_.template run<decide<T>>(uint64_t{1}, a, choice);
   }
 
   // Encodes all arrays: codes and exact elements of those that are predicted, which have the same axes, and those by columns,
-  // of `most` elements and groups, within the bound of `main`.
+  // of `most` elements and groups, within the bound of `main`. `cut`: the axes along which they are boxes of an array.
   void encode_all(const PredictionArguments& a, const PredictedScratch& layout, const EncodeArray* main,
-                  const Axes& axes, int steps, const Plan& most) const {
+                  const Axes& axes, int steps, const Plan& most, uint32_t cut = 0) const {
     if (settings_.may_be_by_columns()) encode_columns(a, layout, main, most);
-    if (predictor_ != Predictor::columns) encode_codes(a, layout, axes, steps);
+    if (predictor_ != Predictor::columns) encode_codes(a, layout, axes, steps, cut);
   }
 
   void encode_columns(const PredictionArguments& a, const PredictedScratch& layout, const EncodeArray* main,
@@ -120,7 +120,8 @@ class PredictedEncoding {
     launcher_.encode(of_columns);
   }
 
-  void encode_codes(const PredictionArguments& a, const PredictedScratch& layout, const Axes& axes, int steps) const {
+  void encode_codes(const PredictionArguments& a, const PredictedScratch& layout, const Axes& axes, int steps,
+                    uint32_t cut) const {
     const uint64_t count = axes.count();
     const auto units_of_step = [&](int finer) {  // the part of all elements that a step has, at most
       uint64_t elements = count;
@@ -133,6 +134,7 @@ class PredictedEncoding {
     for (int axis = first_axis_of_sets; axis < max_axes; ++axis)
       if (axes.sizes[axis] > 1) launcher_.template run<differences_kernel<T, true>>(a.count * parts_of(count), a, axis);
     for (int finer = steps; finer-- > 0;) launcher_.template run<encode_step_kernel<T>>(units_of_step(finer), a, finer);
+    if (cut != 0) launcher_.template run<even_ends_kernel<T>>(a.count * parts_of(count), a, cut);
 
     const Plan codes = make_codes_plan(element_, count), exact = make_plan(element_, count);
     const EncodeArguments of_codes =
@@ -160,7 +162,7 @@ class PredictedEncoding {
     launcher_.encode(of_masks);
   }
 
-  static constexpr uint64_t list = 1 + most_plain_boxes;  // of arrays in the scratch memory, where payloads begin
+  static constexpr uint64_t list = 1 + Trial::shapes;  // of arrays in the scratch memory, where payloads begin
 
   const Launcher& launcher_;
   const Element& element_;

@@ -2,6 +2,7 @@
 // Kernels are templates of the element type, those too that do not ask for it: each type has a file of its own.
 #pragma once
 #define ARRCOMP_ISA cuda
+#include "codecs/predicted/box_ends.h"
 #include "codecs/predicted/coarsest.h"
 #include "codecs/predicted/columns.h"
 #include "codecs/predicted/exact.h"
@@ -210,51 +211,46 @@ __global__ void choose_ways(const __grid_constant__ ChoiceArguments a) {
   if (must_predict(a) && a.state->count == 1) main.predict(a.state->ways[0], bound, a.main.element);
 }
 
-// Copies boxes of a shape out of the array, a line at a time.
+// Copies the part of a shape out of the array, a line at a time.
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
-    cut_boxes(const __grid_constant__ TrialArguments a, const void* source, int shape) {
-  const Axes& box = a.trial.box(shape);
-  const uint64_t size = box.sizes[max_axes - 1], lines = box.outer(max_axes - 1);
-  const uint64_t units = lines * static_cast<uint64_t>(a.trial.boxes());
-  for (uint64_t unit = warp_of_grid(); unit < units; unit += warps_of_grid()) {
-    const uint64_t number = unit / lines, line = unit % lines;
-    const uint64_t from = a.trial.line_of_box(shape, static_cast<int>(number), line);
-    for (uint64_t i = 0; i < size; i += lanes_per_row) {
-      const int n = size - i < lanes_per_row ? static_cast<int>(size - i) : lanes_per_row;
-      store_elements<T>(a.cut_of(shape, number), line * size + i, n, load_elements<T>(source, from + i, n));
-    }
+    cut_part(const __grid_constant__ TrialArguments a, const void* source, int shape) {
+  const Axes& part = a.trial.part(shape);
+  const uint64_t size = part.sizes[max_axes - 1], lines = part.outer(max_axes - 1);
+  for (uint64_t line = warp_of_grid(); line < lines; line += warps_of_grid()) {
+    const uint64_t from = a.trial.line_of_array(shape, line);
+    for_each_row(0, size, [&](uint64_t i, int n) {
+      store_elements<T>(a.cut_of(shape), line * size + i, n, load_elements<T>(source, from + i, n));
+    });
   }
 }
 
-// Lists the boxes, without prediction and in each way. By one block.
+// Lists the parts, without prediction and in each way. By one block.
 template <class T>
 __global__ void set_up_trials(const __grid_constant__ TrialArguments a, const __grid_constant__ ChoiceArguments c) {
   const double bound = absolute_bound(*c.array, c.main.settings);
   const PredictionState& state = *c.state;
   const bool has_choice = state.count > 0 && !(must_predict(c) && state.count == 1);
   for (uint64_t i = threadIdx.x; i < a.trials.count; i += blockDim.x) {
-    const auto box = i / max_candidates;
-    const auto way = static_cast<int>(i % max_candidates);
     PredictedArray& array = a.trials.arrays[i];
     array.is_active = false;
-    a.memory_of_box.place(array, a.memory + i * a.memory_of_box.bytes());
-    if (!has_choice || way >= state.count) continue;
-    const int shape = Trial::shape_of(state.ways[way]);
-    array.source = a.cut_of(shape, box);
-    put_on_axes(state.ways[way], a.trial.box(shape), array.prediction);
+    a.memory_of_way.place(array, a.memory + i * a.memory_of_way.bytes());
+    if (!has_choice || static_cast<int>(i) >= state.count) continue;
+    const int shape = Trial::shape_of(state.ways[i]);
+    array.source = a.cut_of(shape);
+    put_on_axes(state.ways[i], a.trial.part(shape), array.prediction);
     array.activate(bound, a.trials.element);
   }
   for (uint64_t i = threadIdx.x; i < a.plain.count; i += blockDim.x) {
-    const int shape = static_cast<int>(i) / a.trial.boxes(), box = static_cast<int>(i) % a.trial.boxes();
+    const auto shape = static_cast<int>(i);
     EncodeArray& array = a.plain.arrays[i];
     array = {a.plans[shape],
-             a.cut_of(shape, static_cast<uint64_t>(box)),
+             a.cut_of(shape),
              a.coded + i * a.coded_bytes,
-             &c.state->box_lengths[shape][box],
+             &c.state->plain_lengths[i],
              i * a.groups,
              {c.array->range_keys[0], c.array->range_keys[1]}};
-    c.state->box_lengths[shape][box] = 0;
+    c.state->plain_lengths[i] = 0;
     if (!has_choice || !a.trial.tries(shape, state.ways, state.count)) array.plan.groups = 0;
   }
   clear_placing(a.plain);
@@ -265,18 +261,14 @@ template <class T>
 __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_constant__ ChoiceArguments c) {
   const PredictionState& state = *c.state;
   if (threadIdx.x != 0 || state.count == 0 || (must_predict(c) && state.count == 1)) return;
-  uint64_t plain[Trial::shapes] = {}, bytes[max_candidates] = {};
-  for (int box = 0; box < a.trial.boxes(); ++box) {
-    if (c.main.settings.may_be_by_columns())
-      for (int shape = 0; shape < Trial::shapes; ++shape) plain[shape] += state.box_lengths[shape][box];
-    for (int way = 0; way < state.count; ++way) {
-      const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
-      const PredictedPlaces places(array.prediction, array.bytes);
-      const bool is_kept = !array.is_ambiguous() && places.length <= a.trial.capacity();
-      bytes[way] += a.trial.counted(array.prediction, is_kept ? places.length : 0);
-    }
+  uint64_t bytes[max_candidates];
+  for (int way = 0; way < state.count; ++way) {
+    const PredictedArray& array = a.trials.arrays[way];
+    const PredictedPlaces places(array.prediction, array.bytes);
+    const bool is_kept = !array.is_ambiguous() && places.length <= a.trial.capacity();
+    bytes[way] = a.trial.counted(array.prediction, is_kept ? places.length : 0);
   }
-  const int best = a.trial.best(state.ways, bytes, state.count, plain);
+  const int best = a.trial.best(state.ways, bytes, state.count, state.plain_lengths);
   const double bound = absolute_bound(*c.array, c.main.settings);
   if (best >= 0) c.main.arrays[0].predict(state.ways[best], bound, c.main.element);
 }
@@ -290,7 +282,7 @@ constexpr int min_blocks_of_32_bit_steps = min_blocks + 1;
 #else
 constexpr int min_blocks_of_32_bit_steps = min_blocks;
 #endif
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ > 900
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ > 900)
 constexpr int min_blocks_of_64_bit_steps = min_blocks - 1;
 #else
 constexpr int min_blocks_of_64_bit_steps = min_blocks;
@@ -407,6 +399,19 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
       differences.add();
     }
   });
+}
+
+// Makes codes where lines of boxes end, along axes that are cut, those next to them.
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    even_ends_kernel(const __grid_constant__ PredictionArguments a, uint32_t cut) {
+  const auto ends_of = [&](const PredictedArray& array) {
+    return BoxEnds<typename T::Word>(array.prediction, array.refinements, array.coarsest, cut, codes_of<T>(array));
+  };
+  const auto units = [&](const PredictedArray& array) {
+    return array.prediction.is_by_columns() ? 0 : ends_of(array).units();
+  };
+  for_each_unit(a, units, [&](PredictedArray& array, uint64_t unit) { ends_of(array).even(unit); });
 }
 
 // ---- payloads

@@ -6,26 +6,26 @@
 
 namespace arrcomp::cuda {
 
-// The most of `amount(boxes, elements of a box)` that trials of an array of so many elements take, whatever its axes. Boxes
-// of all shapes have as many at most.
+// The most of `amount(elements of a part)` that trials of an array of so many elements take, whatever its axes. Parts of all
+// shapes have as many at most.
 template <class Amount>
 uint64_t most_of_trials(uint64_t count, const Amount& amount) {
-  const uint64_t of_whole = count <= Trial::small_plane ? amount(uint64_t{1}, count) : 0;
+  const uint64_t of_whole = count <= Trial::small_plane ? amount(count) : 0;
   if (count <= Trial::small_array) return of_whole;
-  return std::max(of_whole, amount(uint64_t{Trial::most_boxes}, Trial::largest_box));
+  return std::max(of_whole, amount(Trial::largest_part));
 }
 
-// The groups that an encoder works on at a time, at most: of the array, of boxes, and of codes. Those of a box have 4 chunks
+// The groups that an encoder works on at a time, at most: of the array, of parts, and of codes. Those of a part have 4 chunks
 // or more.
 struct PredictedGroups {
   uint64_t elements, codes;
 
   PredictedGroups(const Element& element, uint64_t count) {
-    elements = std::max(make_plan(element, count).groups, most_of_trials(count, [&](uint64_t boxes, uint64_t box) {
-                          return boxes * max_candidates * make_plan(element, box, 1).groups;
+    elements = std::max(make_plan(element, count).groups, most_of_trials(count, [&](uint64_t part) {
+                          return max_candidates * make_plan(element, part, 1).groups;
                         }));
-    codes = std::max(make_codes_plan(element, count).groups, most_of_trials(count, [&](uint64_t boxes, uint64_t box) {
-                       return boxes * max_candidates * make_plan(code_element_of(element), box, 4).groups;
+    codes = std::max(make_codes_plan(element, count).groups, most_of_trials(count, [&](uint64_t part) {
+                       return max_candidates * make_plan(code_element_of(element), part, 4).groups;
                      }));
   }
 };
@@ -37,13 +37,13 @@ struct PredictedScratch {
   PredictedScratch(const Element& element, uint64_t count) {
     const PredictedGroups groups(element, count);
     arrays = 256;
-    state = after(arrays, (1 + most_plain_boxes + most_trials) * sizeof(EncodeArray));
+    state = after(arrays, (1 + Trial::shapes + max_candidates) * sizeof(EncodeArray));
     predicted = after(state, sizeof(PredictionState));
-    entries = after(predicted, (1 + most_trials) * sizeof(PredictedArray));
+    entries = after(predicted, (1 + max_candidates) * sizeof(PredictedArray));
     work = after(entries, std::max(groups.elements, groups.codes) * sizeof(uint64_t));
-    const uint64_t trials = most_of_trials(count, [&](uint64_t boxes, uint64_t box) {
-      const uint64_t plain = cut_bytes(element, box) + coded_bytes(element, box);
-      return boxes * (Trial::shapes * plain + max_candidates * PredictedMemory::to_encode(element, box).bytes());
+    const uint64_t trials = most_of_trials(count, [&](uint64_t part) {
+      const uint64_t plain = cut_bytes(element, part) + coded_bytes(element, part);
+      return Trial::shapes * plain + max_candidates * PredictedMemory::to_encode(element, part).bytes();
     });
     memory = after(work, std::max(trials, PredictedMemory::to_encode(element, count).bytes()));
   }

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import arrcomp
 import checks
 import reference_reader
-from arrcomp import Codec, ErrorBounded, Lossless, _core
+from arrcomp import Codec, ErrorBounded, Lossless
 from checks import FLOATS, Array, numpy_dtype
 from predicted_fields import (
     ALWAYS,
     PREDICTORS,
     SHAPES,
-    behind_steps,
     codecs_of,
     exact_nbytes,
     field,
     is_predicted,
-    multiples,
     nbytes_of,
     prediction_of,
 )
@@ -35,7 +31,6 @@ from predicted_fields import (
 pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
 
 LEAST_PREDICTED = 512  # elements
-NAMED = (*ALWAYS, "columns")
 
 
 # ---- shapes
@@ -127,183 +122,6 @@ def test_any_arrays(data: st.DataObject) -> None:
     fill = data.draw(st.sampled_from([None, 7.0, 0.0]))
     checks.check_codec(x, ErrorBounded(abs=bound * scale, predictor=predictor, fill_value=fill))
     checks.check_codec(x, Lossless(predictor=predictor))
-
-
-# ---- elements that stand for no value
-
-GAPS_SHAPE = (9, 14, 40)
-
-
-def _gaps() -> dict[str, NDArray[np.bool_]]:
-    rng = np.random.default_rng(5)
-    i, j, k = np.meshgrid(*map(np.arange, GAPS_SHAPE), indexing="ij")
-    return {
-        "a block": (i > 2) & (i < 6) & (j < 9) & (k > 20),
-        "starts of lines": k < (i + j) % 36,
-        "ends of lines": k > 39 - (i + j) % 36,
-        "whole lines": (i + j) % 3 == 0,
-        "whole slices": i % 4 == 0,
-        "the first slice": i == 0,
-        "even places": k % 2 == 0,
-        "odd places": (i + j + k) % 2 == 1,
-        "scattered": rng.random(GAPS_SHAPE) < 0.03,
-        "most": rng.random(GAPS_SHAPE) < 0.97,
-        "all": np.ones(GAPS_SHAPE, bool),
-        "all but one": (i + j + k) > 0,
-    }
-
-
-GAPS = _gaps()
-
-
-@pytest.mark.parametrize("fill", [math.nan, math.inf, -math.inf, -9984.0, 0.0, -0.0])
-@pytest.mark.parametrize("gaps", GAPS)
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", FLOATS)
-def test_gaps_are_kept_bit_for_bit(name: str, predictor: Any, gaps: str, fill: float) -> None:
-    x = field(name, *GAPS_SHAPE)
-    x[GAPS[gaps]] = fill
-    fill_value = fill if math.isfinite(fill) else None
-    for speed in ("default", "fast"):
-        checks.check_codec(x, ErrorBounded(abs=0.05, predictor=predictor, fill_value=fill_value, speed=speed))
-    checks.check_codec(x, ErrorBounded(rel=1e-2, predictor=predictor, fill_value=fill_value))
-    checks.check_codec(x, Lossless(predictor=predictor))
-
-
-@pytest.mark.parametrize("fill", [math.nan, -9999.0])
-@pytest.mark.parametrize("gaps", ["a block", "whole lines", "starts of lines"])
-def test_a_field_with_gaps_is_still_predicted(gaps: str, fill: float) -> None:
-    x = field("float32", *GAPS_SHAPE)
-    x[GAPS[gaps]] = fill
-    codec = ErrorBounded(abs=1e-3, fill_value=None if math.isnan(fill) else fill)
-    predicted = dataclasses.replace(codec, predictor="auto")
-    assert nbytes_of(x, predicted) < 0.95 * nbytes_of(x, codec)
-
-
-def test_few_states_where_codes_take_few_bits() -> None:
-    x = field("float32", 200, 400)
-    codec = ErrorBounded(abs=1e-2, predictor="interpolation")
-    payload = arrcomp.compress(x, codec).host_payload()
-    assert _chunks_per_group(payload) == 16
-    checks.check_codec(x, codec)
-    noise = field("float32", 200, 400, noise=1.0)
-    assert _chunks_per_group(arrcomp.compress(noise, codec).host_payload()) == 8
-
-
-def _chunks_per_group(payload: NDArray[np.uint8]) -> int:
-    """Of the codes of a predicted array."""
-    codes_at = behind_steps(payload.tobytes())
-    return int(payload[codes_at + 8 : codes_at + 12].view(np.uint32)[0])
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", FLOATS)
-def test_special_values_are_kept_bit_for_bit(name: str, predictor: Any) -> None:
-    dtype = numpy_dtype(name)
-    x = field(name, 20, 30)
-    words = x.view(f"u{dtype.itemsize}")
-    infinity = int(np.array(math.inf, dtype).view(words.dtype))
-    sign = 1 << (8 * dtype.itemsize - 1)
-    patterns = [infinity, infinity | sign, infinity + 1, infinity + 5, (infinity | sign) + 7, 2 * infinity % sign - 1]
-    patterns += [0, sign, 2, 3, sign | 1, sign | 2, infinity - 1, (infinity - 1) | sign]
-    for number, pattern in enumerate(patterns):
-        words.ravel()[11 + number :: 41] = pattern % (2 * sign)
-    for codec in codecs_of(predictor, 0.05):
-        checks.check_codec(x, codec)
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", FLOATS)
-def test_any_bits_are_kept(name: str, predictor: Any) -> None:
-    dtype = numpy_dtype(name)
-    words = np.random.default_rng(6).integers(0, 2 ** (8 * dtype.itemsize), (4, 9, 50), dtype=f"u{dtype.itemsize}")
-    for codec in codecs_of(predictor, 0.05):
-        if not isinstance(codec, ErrorBounded) or codec.rel is None or name != "float64":
-            checks.check_codec(words.view(dtype), codec)
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", FLOATS)
-def test_the_least_number_is_kept_beside_gaps(name: str, predictor: Any) -> None:
-    # In the array of exact elements it stands for one that is absent.
-    dtype = numpy_dtype(name)
-    x = field(name, 20, 30)
-    x[3:6, 4:9] = np.nan
-    least = np.ones(1, f"u{dtype.itemsize}").view(dtype)[0]
-    x[7, 3::4] = least
-    for codec in (*codecs_of(predictor, 0.05), ErrorBounded(abs=0.05, predictor=predictor, fill_value=float(least))):
-        checks.check_codec(x, codec)
-
-
-# ---- extremes
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -2.75, math.nan, math.inf])
-@pytest.mark.parametrize("name", FLOATS)
-def test_constant_fields(name: str, value: float, predictor: Any) -> None:
-    x = np.full((30, 40), value, numpy_dtype(name))
-    for codec in codecs_of(predictor):
-        checks.check_codec(x, codec)
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("name", FLOATS)
-def test_values_near_the_largest(name: str, predictor: Any) -> None:
-    largest = checks.largest_finite(numpy_dtype(name))
-    smooth = field("float64", 25, 30) / 3.1
-    signs = np.where(np.arange(750).reshape(25, 30) % 3 == 0, -1.0, 1.0)
-    for values in (smooth, np.sign(smooth), signs, np.abs(smooth), np.where(signs < 0, smooth, signs)):
-        x = (values * largest).astype(numpy_dtype(name))
-        assert np.isfinite(x.astype(np.float64)).all()
-        for codec in (
-            ErrorBounded(abs=largest / 1e3, predictor=predictor),
-            ErrorBounded(abs=largest / 2, predictor=predictor),
-            ErrorBounded(abs=largest, predictor=predictor),
-            ErrorBounded(rel=1e-2, predictor=predictor),
-            Lossless(predictor=predictor),
-        ):
-            checks.check_codec(x, codec)
-
-
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("bound", [1e38, 3.4e38, 1e39, 1e300, 1.7e308])
-@pytest.mark.parametrize("name", FLOATS)
-def test_huge_bounds(name: str, bound: float, predictor: Any) -> None:
-    checks.check_codec(field(name, 25, 30), ErrorBounded(abs=bound, predictor=predictor))
-
-
-@pytest.mark.parametrize("predictor", ALWAYS)
-@pytest.mark.parametrize("bound", [5e-324, 1e-310, 2.0**-1001, 2.0**-1000, 2.0**-126, 2.0**-111, 2.0**-110, 1e-30])
-@pytest.mark.parametrize("name", FLOATS)
-def test_tiny_bounds(name: str, bound: float, predictor: Any) -> None:
-    with np.errstate(under="ignore"):
-        small = (field("float64", 25, 30) * (bound * 64)).astype(numpy_dtype(name))
-    least = 2.0 ** (-1000 if name == "float64" else -110)
-    for x in (field(name, 25, 30), small):
-        stream = checks.check_codec(x, ErrorBounded(abs=bound, predictor=predictor))
-        assert is_predicted(stream) == (bound >= least)
-
-
-@pytest.mark.parametrize("predictor", ALWAYS)
-@pytest.mark.parametrize("name", FLOATS)
-def test_bounds_near_the_rounding_of_values(name: str, predictor: Any) -> None:
-    x = 100 + field(name, 25, 30).astype(np.float64)
-    digits = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[name]
-    for exponent in range(6 - digits - 3, 6 - digits + 5):
-        for factor in (1, 0.999, 1.001, 1.37):
-            bound = factor * 2.0**exponent
-            checks.check_codec(x.astype(numpy_dtype(name)), ErrorBounded(abs=bound, predictor=predictor))
-
-
-@pytest.mark.parametrize("predictor", ALWAYS)
-@pytest.mark.parametrize("name", FLOATS)
-def test_subnormal_values(name: str, predictor: Any) -> None:
-    dtype = numpy_dtype(name)
-    words = np.random.default_rng(7).integers(0, 100, (25, 30)).cumsum(axis=1).astype(f"u{dtype.itemsize}") % 1000
-    x = words.view(dtype)
-    checks.check_codec(x, Lossless(predictor=predictor))
-    checks.check_codec(x, ErrorBounded(abs=1e-7, predictor=predictor))
 
 
 # ---- bytes
@@ -405,116 +223,6 @@ def test_none_is_as_before() -> None:
     assert not is_predicted(checks.stream_of(x, ErrorBounded(abs=1e-3)))
     assert checks.stream_of(x, ErrorBounded(abs=1e-3, predictor=None)) == checks.stream_of(x, ErrorBounded(abs=1e-3))
     assert "predictor" not in ErrorBounded(abs=1e-3).config()
-
-
-# ---- other ways to give arrays, and to take them
-
-
-@pytest.mark.parametrize("codec", [ErrorBounded(abs=1e-3, predictor="interpolation"), Lossless(predictor="lorenzo")])
-def test_arrays_of_another_order(codec: Codec) -> None:
-    whole = field("float32", 20, 30, 40)
-    for x in (
-        whole.T,
-        whole[:, ::2],
-        whole[::-1, :, ::3],
-        np.asfortranarray(whole),
-        whole.transpose(1, 0, 2),
-        whole[3],
-    ):
-        assert checks.stream_of(x, codec) == checks.stream_of(np.ascontiguousarray(x), codec)
-        checks.check_promise(x, checks.array_of(checks.stream_of(x, codec)), codec)
-
-
-@pytest.mark.parametrize("kind", [None, "2 decimal places"])
-@pytest.mark.parametrize("codec", [codec for predictor in NAMED for codec in codecs_of(predictor)[::3]], ids=repr)
-def test_a_part_has_the_elements_of_the_whole(codec: Codec, kind: str | None) -> None:
-    x = field("float32", 70, 11, 13) if kind is None else multiples("float32", kind, 70, 11, 13)
-    x[4, 3:] = np.nan
-    x[:, :, 3::4] = np.nan  # the same on all lines
-    c = arrcomp.compress(x, codec)
-    whole = checks.bits_of(arrcomp.decompress(c))
-    payload, size = c.host_payload(), x.size
-    coding = (c.codec.id, c.codec.core_parameters(), c.spec.dtype.id)
-    for first, count in [
-        (0, 0),
-        (0, 1),
-        (0, size),
-        (size - 1, 1),
-        (5, 4096),
-        (4095, 2),
-        (1000, size - 1001),
-        (size, 0),
-    ]:
-        for threads in (1, 3):
-            out = np.full(4 * count, 0xA5, np.uint8)
-            _core.decode_range(*coding, payload, size, first, out, threads)
-            assert (out.view(np.uint32) == whole[first : first + count]).all(), (first, count)
-        room = np.full(payload.size, 0xA5, np.uint8)
-        for begin, end in _core.directory_ranges(*coding, payload.size, size):
-            room[begin:end] = payload[begin:end]
-        for begin, end in _core.payload_ranges(*coding, room, size, first, 4 * count):
-            room[begin:end] = payload[begin:end]
-        if count:
-            out = np.empty(4 * count, np.uint8)
-            _core.decode_range(*coding, room, size, first, out, 1)
-            assert (out.view(np.uint32) == whole[first : first + count]).all(), (first, count)
-
-
-@given(
-    shape=st.one_of(
-        st.lists(st.integers(1, 40), min_size=1, max_size=4), st.lists(st.integers(2, 9), min_size=5, max_size=5)
-    ).filter(lambda shape: 512 <= math.prod(shape) <= 30_000),
-    codec=st.sampled_from([codec for predictor in NAMED for codec in codecs_of(predictor)]),
-    ends=st.tuples(st.floats(0, 1), st.floats(0, 1)),
-    has_gaps=st.booleans(),
-)
-def test_any_part_of_any_shape(shape: list[int], codec: Codec, ends: tuple[float, float], has_gaps: bool) -> None:
-    x = field("float32", *shape)
-    if has_gaps:
-        x.reshape(-1)[5::7] = np.nan
-    c = arrcomp.compress(x, codec)
-    first, end = sorted(int(part * x.size) for part in ends)
-    out = np.full(4 * (end - first), 0xA5, np.uint8)
-    coding = (c.codec.id, c.codec.core_parameters(), c.spec.dtype.id)
-    _core.decode_range(*coding, c.host_payload(), x.size, first, out, 2)
-    assert (out.view(np.uint32) == checks.bits_of(arrcomp.decompress(c))[first:end]).all()
-
-
-def test_a_part_needs_no_codes_of_rows_far_from_it() -> None:
-    x = field("float32", 900, 20, 20, noise=0.01)
-    c = arrcomp.compress(x, ErrorBounded(abs=1e-3, predictor="interpolation"))
-    payload, size = c.host_payload().copy(), x.size
-    payload[-128:] = 0xFF  # states of the last group: codes of the last rows
-    coding = (c.codec.id, c.codec.core_parameters(), c.spec.dtype.id)
-    out = np.empty(4 * 40_000, np.uint8)
-    _core.decode_range(*coding, payload, size, 50_000, out, 1)
-    assert (out.view(np.uint32) == checks.bits_of(arrcomp.decompress(c))[50_000:90_000]).all()
-    with pytest.raises(arrcomp.errors.CorruptStreamError):
-        _core.decode_range(*coding, payload, size, size - 40_000, out, 1)
-
-
-@pytest.mark.parametrize("predictor", ALWAYS)
-def test_slices_of_arrays_in_files(tmp_path: Path, predictor: Any) -> None:
-    x = {"a": field("float32", 30, 40, 7), "b": field("float64", 50, 60)}
-    arrcomp.save_file(x, tmp_path / "x.safetensors", ErrorBounded(abs=1e-3, predictor=predictor))
-    with arrcomp.open_file(tmp_path / "x.safetensors") as file:
-        for name in x:
-            whole = file.load(name)
-            for index in (3, slice(5, 9), (slice(4, 20, 3), 5), (..., 2), (slice(None, None, -2),)):
-                checks.check_same_bits(np.asarray(file.slice(name)[index]), np.asarray(whole[index]))
-
-
-def test_many_arrays_of_different_shapes() -> None:
-    codec = ErrorBounded(abs=1e-3, predictor="interpolation")
-    shapes = [(20, 30), (600,), (1,), (), (0, 5), (30, 20), (3, 4, 5, 10), (20, 30), (70, 80), (511,)]
-    arrays = [field("float32", *shape) if shape else np.float32(1.5) * np.ones(()) for shape in shapes]
-    arrays = [x.astype(np.float32) for x in arrays]
-    arrays += [field("float64", 25, 30), field("float16", 25, 30)]
-    many = arrcomp.compress_many(arrays, codec)
-    for c, x in zip(many, arrays, strict=True):
-        assert c.to_bytes() == checks.stream_of(x, codec)
-    for y, c in zip(arrcomp.decompress_many(many), many, strict=True):
-        checks.check_same_bits(y, np.asarray(arrcomp.decompress(c)))
 
 
 # ---- the parameter

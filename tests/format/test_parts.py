@@ -25,7 +25,7 @@ CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kin
     FloatFormat("nvfp4"),
     Codebook.nf4(),
 ]
-# A part of a predicted array needs all of its payload: tests/codecs/test_predicted.py.
+# A part of a predicted array needs all of its payload: tests/codecs/test_predicted_parts.py.
 PREDICTING = [ErrorBounded(abs=1e-3, predictor="interpolation"), Lossless(predictor="lorenzo")]
 SIZES = (1, 31, 4096, 4097, 3 * 4096 + 5, (1 << 20) + 4096 + 7)
 
