@@ -9,6 +9,7 @@
 #include "cuda/parts.h"
 #include "cuda/predicted_kernels.cuh"
 #include "cuda/predicted_scratch.h"
+#include "cuda/prediction_choice_kernels.cuh"
 
 namespace arrcomp::cuda {
 
