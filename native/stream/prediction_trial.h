@@ -162,15 +162,16 @@ class Trial {
     for (int way = 1; way < count; ++way)
       if (weighed(way) < weighed(best)) best = way;
     const uint64_t gained_part = ways[best].is_by_columns() ? 128 : 64;  // columns take less time than predictions
-    const uint64_t least = plain[0] / gained_part + least_gain;
+    const uint64_t least = plain[0] / gained_part + (is_whole_ ? least_gain : least_gain_of_boxes);
     return must_predict_ || counted(best) + least < plain[0] ? best : -1;
   }
 
  private:
   static constexpr uint64_t most_boxes = 4;
-  static constexpr uint64_t least_gain = 32;       // bytes
-  static constexpr uint64_t least_part = 1 << 16;  // elements, in all boxes
-  static constexpr uint64_t tried_part = 32;       // of all elements
+  static constexpr uint64_t least_gain = 32;            // bytes
+  static constexpr uint64_t least_gain_of_boxes = 128;  // they tell less
+  static constexpr uint64_t least_part = 1 << 16;       // elements, in all boxes
+  static constexpr uint64_t tried_part = 32;            // of all elements
 
   static uint64_t most_of_boxes(uint64_t elements) {
     return std::clamp(elements / tried_part, least_part, largest_part);
