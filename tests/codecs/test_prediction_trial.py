@@ -20,12 +20,10 @@ LARGE = [(59, 57, 61), (6, 5, 70, 75), (10, 4, 2, 41, 60), (700, 800), (3, 400, 
 def waves(side: int) -> Array:
     """Twelve waves with noise on them: far from the ends of lines, weights are worth much."""
     rng = np.random.default_rng(3)
-    axes = np.meshgrid(*[np.linspace(0, 1, side, endpoint=False)] * 3, indexing="ij")
-    values = 1e-4 * rng.standard_normal((side,) * 3)
-    for number in range(12):
-        phase = sum(2 * np.pi * rng.uniform(-8, 8) * axis for axis in axes)
-        values += rng.uniform(0.2, 1) / (1 + 0.2 * number) * np.sin(phase + rng.uniform(0, 2 * np.pi))
-    return np.asarray(values.astype(np.float32))
+    numbers = rng.uniform(-8, 8, (3, 12, 1))
+    along = np.exp(2j * np.pi * numbers * np.arange(side) / side)
+    values = np.einsum("wi,wj,wk->ijk", rng.uniform(0.2, 1, (12, 1)) * along[0], along[1], along[2], optimize=True).real
+    return np.asarray((values + 1e-4 * rng.standard_normal(values.shape)).astype(np.float32))
 
 
 def walks(*shape: int) -> Array:
