@@ -28,8 +28,9 @@ def machine_found() -> dict[str, str]:
 
 
 def machine_name(machine: dict[str, str]) -> str:
-    """What figures call a machine."""
-    return f"{machine['processor']} / {machine['cores']} cores"
+    """What figures call a machine. Processors of one name may have different instruction sets."""
+    best = machine["instruction sets"].split(", ")[0]
+    return f"{machine['processor']} with {best} / {machine['cores']} cores"
 
 
 def version(package: str) -> str:
