@@ -223,9 +223,9 @@ class CodesInMemory {
   Scratch codes_;
 };
 
-// Encodes an array, or the part of one that a trial is of, whose ends of lines are made like the rest.
+// Encodes an array, or boxes of one that are cut along some axes, a bit each: ends of lines there are made like the rest.
 uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* payload, uint64_t capacity, int threads,
-                       const Trial* trial = nullptr) {
+                       uint32_t cut = 0) {
   if (chosen.is_by_columns()) return encode_columns(job, chosen, payload, capacity, threads);
   const double bound = chosen.own_bound(job.bound);
   const Element& element = job.plan.element;
@@ -237,13 +237,13 @@ uint64_t encode_chosen(const EncodeJob& job, const Prediction& chosen, uint8_t* 
   Predicted predicted(prediction_job, chosen, threads);
   Unserved unserved;
   Scratch made;
-  if (trial == nullptr) {
+  if (cut == 0) {
     unserved = predicted.encode(job.source, encoder);
   } else {
     CodesInMemory codes(count, plan.element.width / 8);
     made = scratch_memory(bytes_of_elements, "decoded elements");
     unserved = predicted.encode(job.source, codes, made.get());
-    isa().prediction.even_ends(prediction_job, chosen, trial->cut_axes(), codes.get());
+    isa().prediction.even_ends(prediction_job, chosen, cut, codes.get());
     codes.hand_to(encoder);
   }
   PredictedBytes bytes{encoder.finish(coded.get()), 0, 0};
@@ -296,7 +296,7 @@ int best_of(const EncodeJob& job, const Axes& axes, const Prediction* ways, int 
       if (Trial::shape_of(ways[way]) != shape) continue;
       Prediction smaller;
       put_on_axes(ways[way], trial.part(shape), smaller);
-      const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1, &trial);
+      const uint64_t length = encode_chosen(part, smaller, payload.get(), trial.capacity(), 1, trial.cut_axes());
       bytes[way] = trial.counted(smaller, length);
     }
   }

@@ -120,11 +120,8 @@ class Trial {
   ARRCOMP_SHARED uint64_t line_of_array(int shape, uint64_t line) const {
     const Axes whole = axes_of(shape), &part = part_[shape];
     const uint64_t boxes = boxes_of(whole);
-    uint64_t lines = part.outer(max_axes - 1), box = 0, index = 0;
-    if (boxes > 1) {
-      lines /= boxes;
-      box = line / lines;
-    }
+    uint64_t lines = part.outer(max_axes - 1) / boxes, index = 0;  // of a box
+    const uint64_t box = line / lines;
     for (int a = boxes > 1 ? 1 : 0; a < max_axes; ++a) {  // each axis takes the boxes' places in another order
       const auto axis = static_cast<uint64_t>(a), place = (box * (2 * axis + 1) + axis) % boxes;
       const uint64_t first = (whole.sizes[a] - part.sizes[a]) * (2 * place + 1) / (2 * boxes);

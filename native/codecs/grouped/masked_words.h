@@ -62,6 +62,12 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
     return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
   }
 
+  // Rows of live blocks: the chunk's last block may be short.
+  ARRCOMP_METHOD int live_rows() const {
+    const int last = (rows_ - 1) / rows_per_block, lacking = (last + 1) * rows_per_block - rows_;
+    return live_blocks() * rows_per_block - ((live_ >> last & 1) != 0 ? lacking : 0);
+  }
+
   ARRCOMP_METHOD int word_bits() const { return head_.transform == Transform::quantized ? T::word_bits : T::width; }
 
   // Values become words. Notes what is not zero, and the tiles' widths. False where there are too many exceptions.
@@ -221,9 +227,8 @@ class MaskedWords : protected ChunkValues<T, chunk_limit> {
       return least_gain;
     }
     if (!counts_zeros()) return least_gain;  // zeros are short: a tile's width tells
-    const int all = rows_ * lanes_per_row;
     const int dead = (rows_ + rows_per_block - 1) / rows_per_block - live_blocks();
-    const int positions = all - dead * rows_per_block * lanes_per_row;
+    const int positions = live_rows() * lanes_per_row;
     const int zeros = positions - nonzero_;
     const int zero_cost = exponent ? zero_escape_cost(context_.element, head_) : zero_cost_of_shift();
     const bool has_blocks = dead >= least_dead || (dead > 0 && exponent);
