@@ -51,14 +51,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --device."""
+    """Add --device and --every."""
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the arrays lie (default: cpu)")
+    parser.addoption(
+        "--every",
+        type=int,
+        default=1,
+        help="of combinations that no ordinary run has, every nth (default: 1)",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark which combinations of parameters are no part of an ordinary run."""
-    ordinary.mark_products(items)
+    left_out = ordinary.mark_products(items, config.getoption("every"))
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_collection_finish() -> None:
@@ -69,7 +76,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the conformance matrix, where all of it has run."""
-    if "not full" in config.getoption("markexpr"):
+    if "not full" in config.getoption("markexpr") or config.getoption("every") > 1:
         return
     reports = terminalreporter.stats.get("passed", [])
     passed = [value for report in reports for name, value in report.user_properties if name == "conformance"]

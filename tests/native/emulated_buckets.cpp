@@ -335,12 +335,16 @@ bool is_corrupt_on_cpu(const Input& input, const Bytes& payload) {
 
 class Comparison {
  public:
-  explicit Comparison(int orders_each) : orders_each_(orders_each) {}
+  explicit Comparison(const Effort& effort) : effort_(effort) {}
+
+  // Of what comes next.
+  void check_all() { effort_.every = 1; }
 
   // The same payload and the same elements as the CPU, in some or all orders of the lanes.
   void check(const Input& input, bool is_shifted = false) {
+    if (!is_next_run()) return;
     const Bytes source = input.source.elements(input.element(), input.count);
-    for (int i = 0; i < orders_each_; ++i) {
+    for (int i = 0; i < effort_.orders_each; ++i) {
       Run run = next_run(input);
       run.is_shifted = is_shifted;
       const Bytes payload = encode_on_cpu(input, source, run.seed);
@@ -386,6 +390,7 @@ class Comparison {
 
   // Sums of `number` payloads, added to an array and encoded with a codec whose settings have the same type.
   void check_sum(const Input& input, const NamedCodec& result, size_t number) {
+    if (!is_next_run()) return;
     const Run run = next_run(input);
     std::vector<Bytes> payloads;
     std::vector<Summand> terms;
@@ -496,6 +501,8 @@ class Comparison {
     std::printf("%s of %zu bytes: length %llu\n", what, wanted.size() - 8, static_cast<unsigned long long>(length));
   }
 
+  bool is_next_run() { return inputs_++ % effort_.every == 0; }
+
   void expect(const Input& input, const char* what, const Bytes& got, const Bytes& wanted) {
     if (got != wanted) report(input, what, difference(got, wanted));
   }
@@ -516,7 +523,9 @@ class Comparison {
                 input.codec.name.c_str(), static_cast<unsigned long long>(input.count), runs_, what, finding.c_str());
   }
 
-  int orders_each_, runs_ = 0, differences_ = 0;
+  Effort effort_;
+  size_t inputs_ = 0;
+  int runs_ = 0, differences_ = 0;
 };
 
 // ---- the codecs
@@ -862,10 +871,10 @@ void check_barriers(Comparison& comparison, const DType& dtype, const Turns& tur
 
 }  // namespace
 
-// The argument: how many of the three orders each input is run in.
+// The arguments: of Effort.
 int main(int, char** arguments) {
-  const int orders_each = arguments[1] ? std::atoi(arguments[1]) : 1;
-  Comparison comparison(orders_each);
+  const Effort effort(arguments);
+  Comparison comparison(effort);
   Turns turns(all_codecs());
   for (const DType& dtype : dtypes) {
     check_settings(comparison, dtype, turns);
@@ -880,7 +889,8 @@ int main(int, char** arguments) {
   comparison.check_fronts();
   check_large_buckets(comparison, dtypes[2]);
   check_large_buckets(comparison, dtypes[3]);
+  comparison.check_all();
   check_barriers(comparison, dtypes[2], turns);
-  if (orders_each > 1) check_runs(comparison);  // too many elements for a sanitized build
+  if (effort.orders_each > 1) check_runs(comparison);  // too many elements for a sanitized build
   return comparison.finish() ? 0 : 1;
 }

@@ -17,6 +17,17 @@ constexpr uint8_t untouched = 0xa5;
 
 // ---- what tests do with them
 
+// How much a program does.
+struct Effort {
+  int orders_each;  // of the three, each input is run in
+  size_t every;     // of inputs that are many, every nth is run
+
+  // The program's arguments, or one order and all inputs.
+  explicit Effort(char** arguments)
+      : orders_each(arguments[1] ? std::atoi(arguments[1]) : 1),
+        every(arguments[1] && arguments[2] ? std::strtoull(arguments[2], nullptr, 10) : 1) {}
+};
+
 // As the driver launches kernels that work on so many units, for a device of few processors: blocks have few warps where
 // units are few.
 template <class Kernel>

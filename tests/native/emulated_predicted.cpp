@@ -138,13 +138,14 @@ Bytes elements_of(const Element& element, const Axes& axes, const Kind& kind, ui
 
 class Comparison {
  public:
-  explicit Comparison(int orders_each) : orders_each_(orders_each) {}
+  explicit Comparison(const Effort& effort) : effort_(effort) {}
 
   void check(const Field& field, const char* name) {
+    if (!is_next_run()) return;
     const Bytes wanted = encode_on_cpu(field), elements = decode_on_cpu(field, wanted);
     predicted_ += is_predicted(wanted.data(), wanted.size(), field.count());
     ++fields_;
-    for (int i = 0; i < orders_each_; ++i) {
+    for (int i = 0; i < effort_.orders_each; ++i) {
       const Order order = orders[runs_++ % std::size(orders)];
       const Bytes payload = encode(field, order, static_cast<uint64_t>(runs_));
       expect(field, name, "payload", payload, wanted);
@@ -161,6 +162,7 @@ class Comparison {
       const uint64_t at = random.below(i % 2 == 0 ? 200 : altered.size());
       altered[at] = static_cast<uint8_t>(altered[at] ^ 1 << random.below(8));
       if (i % 7 == 6) altered.resize(altered.size() - 1 - random.below(30));
+      if (!is_next_run()) continue;
       const Bytes found = decode(field, altered, orders[i % 3], static_cast<uint64_t>(i));
       expect(field, name, "altered payload", found, decode_on_cpu(field, altered));
     }
@@ -179,6 +181,8 @@ class Comparison {
   }
 
  private:
+  bool is_next_run() { return inputs_++ % effort_.every == 0; }
+
   void expect(const Field& field, const char* name, const char* what, const Bytes& got, const Bytes& wanted) {
     if (got == wanted) return;
     ++differences_;
@@ -189,7 +193,9 @@ class Comparison {
     std::printf(", run %d: %s: %s\n", runs_, what, difference(got, wanted).c_str());
   }
 
-  int orders_each_, runs_ = 0, differences_ = 0, predicted_ = 0, fields_ = 0;
+  Effort effort_;
+  size_t inputs_ = 0;
+  int runs_ = 0, differences_ = 0, predicted_ = 0, fields_ = 0;
 };
 
 // ---- the inputs' product
@@ -281,9 +287,9 @@ void check_launches(Comparison& comparison) {
 
 }  // namespace
 
-// The argument: how many of the three orders each input is run in.
+// The arguments: of Effort.
 int main(int, char** arguments) {
-  Comparison comparison(arguments[1] ? std::atoi(arguments[1]) : 1);
+  Comparison comparison{Effort(arguments)};
   for (const DType& dtype : dtypes) {
     check_fields(comparison, dtype);
     check_altered(comparison, dtype);

@@ -49,11 +49,12 @@ WATCH_COPIES = [f"-Wl,--wrap={name}" for name in COPIES]
 
 
 class Build(NamedTuple):
-    """What else the compiler and the linker are told, and in how many orders of a warp's lanes each input is run."""
+    """What else the compiler and the linker are told, and how much the program does (emulated_inputs.h)."""
 
     flags: Sequence[str] = ()
     link_flags: Sequence[str] = ()
-    orders: int = 1
+    orders: int = 1  # of a warp's lanes, each input is run in
+    every: int = 1  # of inputs that are many, every nth is run
 
 
 BUILDS = {"optimized": Build(orders=3), "sanitized": Build(SANITIZE, SANITIZE)}
@@ -155,7 +156,7 @@ def run_program(name: str, build: Build, options: Sequence[str], objects: Sequen
     own, program = folder / f"{name}.o", folder / name
     run([*compiler(), *FLAGS, *KERNEL_FLAGS, *build.flags, *options, "-c", TESTS / f"{name}.cpp", "-o", own])
     run([*compiler(), *build.link_flags, own, *objects, "-pthread", "-o", program])
-    run([program, str(build.orders)])
+    run([program, str(build.orders), str(build.every)])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -168,12 +169,13 @@ def test_kernels_agree_with_the_cpu(
     run_program(name, BUILDS[build], generated, cpu_objects, tmp_path)
 
 
-@pytest.mark.full  # the CPU's codecs and the kernels are compiled for minutes
+# The CPU's codecs and the kernels are compiled for minutes.
+@pytest.mark.parametrize("every", [pytest.param(5, marks=pytest.mark.full), pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_barriers_order_what_lanes_share(
-    name: str, generated: list[str], cpu_objects: list[Path], race_detector: Path, tmp_path: Path
+    name: str, every: int, generated: list[str], cpu_objects: list[Path], race_detector: Path, tmp_path: Path
 ) -> None:
-    run_program(name, RACES, generated, [*cpu_objects, race_detector], tmp_path)
+    run_program(name, RACES._replace(every=every), generated, [*cpu_objects, race_detector], tmp_path)
 
 
 @pytest.mark.full

@@ -6,6 +6,7 @@ whose values are several codecs, it has an instance of each codec.
 
 from __future__ import annotations
 
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -16,8 +17,8 @@ from arrcomp import Codec
 _Case = frozenset[tuple[tuple[str, ...], tuple[str, ...]]]  # names of parameters, their values
 
 
-def mark_products(items: Iterable[pytest.Item]) -> None:
-    """Mark `full` what no value of a parameter needs.
+def mark_products(items: list[pytest.Item], every: int = 1) -> list[pytest.Item]:
+    """Mark `full` what no value of a parameter needs; take all of these but every nth out of the list, and return them.
 
     The case of a function that is collected alone is ordinary: whoever names it wants it.
     """
@@ -25,11 +26,18 @@ def mark_products(items: Iterable[pytest.Item]) -> None:
     for item in items:
         if hasattr(item, "callspec") and not (item.get_closest_marker("slow") or item.get_closest_marker("full")):
             functions[item.nodeid.partition("[")[0]].append(item)
+    left_out = []
     for cases in functions.values():
         kept = covering(_values(cases))
         for number, item in enumerate(cases):
-            if number not in kept:
-                item.add_marker(pytest.mark.full)
+            if number in kept:
+                continue
+            item.add_marker(pytest.mark.full)
+            if zlib.crc32(item.nodeid.encode()) % every != 0:  # the same cases in whatever order they come
+                left_out.append(item)
+    out = set(left_out)
+    items[:] = [item for item in items if item not in out]
+    return left_out
 
 
 def then_full(first: Iterable[object], rest: Iterable[object]) -> list[object]:
